@@ -73,6 +73,7 @@ class Program:
     out_avals: tuple[Aval, ...]
     captures: tuple[Any, ...]
     callees: dict[str, Program]
+    baked: bool = False  # Python code looked at the value of an outer tracer: valid for this trace only
     memo: dict[Any, Any] = field(default_factory=dict)
 
     @property
@@ -117,6 +118,7 @@ class Frame:
         self.captured: dict[int, tuple[Any, Tracer]] = {}
         self.callees: dict[str, Program] = {}
         self.known: dict[ir.Value, np.ndarray] = {}
+        self.baked = False
         with context, unknown_location:
             empty = ir.TypeAttr.get(ir.FunctionType.get([], []))
             self.func = ir.Operation.create(
@@ -254,6 +256,7 @@ class Frame:
             tuple([t.aval for t in tracers]),
             tuple([outer for outer, _ in self.captured.values()]),
             self.callees,
+            self.baked,
         )
 
     # -- concretisation -------------------------------------------------------------------------------------------
@@ -265,6 +268,10 @@ class Frame:
         value = evaluate_slice(x)
         if value is None:
             raise self.conversion_error(x, wanted, error)
+        frame = state.frame
+        while frame is not None and frame is not self:
+            frame.baked = True
+            frame = frame.parent
         return value
 
     def conversion_error(
