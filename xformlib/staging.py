@@ -117,6 +117,7 @@ class Frame:
         self.outer: dict[ir.Value, Any] = {}
         self.captured: dict[int, tuple[Any, Tracer]] = {}
         self.callees: dict[str, Program] = {}
+        self.constants: dict[Any, ir.Value] = {}
         self.known: dict[ir.Value, np.ndarray] = {}
         self.baked = False
         with context, unknown_location:
@@ -178,9 +179,11 @@ class Frame:
         return found[1]
 
     def _constant(self, value: np.ndarray, weak_type: bool = False) -> Tracer:
-        tracer: Tracer = self.emit(registry["stablehlo.constant"], (), {"value": value})
-        tracer.weak_type = weak_type
-        return tracer
+        key = (value.dtype, value.tobytes())
+        made = self.constants.get(key)
+        if made is None:
+            made = self.constants[key] = self.emit(registry["stablehlo.constant"], (), {"value": value})._value
+        return Tracer(made, self, (), value.dtype, weak_type)
 
     def _check_visible(self, x: Tracer) -> None:
         frame: Frame | None = self

@@ -14,7 +14,7 @@ from xformlib.convert import to_array
 from xformlib.errors import StaticArgumentError
 from xformlib.tree_util import PyTreeDef, tree_flatten, tree_unflatten
 
-__all__ = ["ShapeDtypeStruct", "eval_shape", "make_mlir"]
+__all__ = ["ShapeDtypeStruct", "eval_shape", "make_mlir", "typeof"]
 
 STAGES = ("staged", "legalized")
 
@@ -96,6 +96,16 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     check_callable(fun, "eval_shape")
     program, flat = _stage(fun, args, kwargs, "eval_shape")
     return tree_unflatten(flat.out_tree, [ShapeDtypeStruct(*a) for a in program.out_avals])
+
+
+def typeof(x: Any) -> Aval:
+    """Shape, dtype and weak type of an array, number or tracer.
+
+    >>> import xformlib as xf, xformlib.numpy as jnp
+    >>> print(xf.typeof(jnp.zeros((2, 3))))
+    float32[2,3]
+    """
+    return aval_of(to_array(x, "typeof's argument", alias=True))
 
 
 def make_mlir(fun: Callable[..., Any], *, stage: str = "staged") -> Callable[..., str]:

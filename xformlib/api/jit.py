@@ -18,9 +18,16 @@ from xformlib.op import state
 from xformlib.ops.control import call
 from xformlib.tree_util import PyTreeDef, tree_unflatten
 
-__all__ = ["Compiled", "Lowered", "jit"]
+__all__ = ["Compiled", "Lowered", "clear_caches", "jit"]
 
 _caches: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
+
+
+def clear_caches() -> None:
+    """Forget all programs traced and compiled in this process (the cache on disk stays)."""
+    for by_signature in _caches.values():
+        for cache in by_signature.values():
+            cache.clear()
 
 
 def jit(
