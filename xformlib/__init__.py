@@ -14,19 +14,19 @@ __version__ = "0.1.0"
 _SUBMODULES = ("dtypes", "errors", "lax", "lowering", "nn", "numpy", "random", "runtime", "tree", "tree_util")
 _NAMES = {
     "Array": "xformlib.array",
-    "Device": "xformlib.devices",
+    "Device": "xformlib.placement",
     "ShapeDtypeStruct": "xformlib.api.inspection",
-    "block_until_ready": "xformlib.devices",
+    "block_until_ready": "xformlib.placement",
     "clear_caches": "xformlib.api.jit",
-    "config": "xformlib.config",
-    "default_backend": "xformlib.devices",
-    "default_device": "xformlib.config",
-    "device_count": "xformlib.devices",
-    "device_get": "xformlib.devices",
-    "device_put": "xformlib.devices",
-    "devices": "xformlib.devices",
-    "disable_jit": "xformlib.config",
-    "enable_x64": "xformlib.config",
+    "config": "xformlib.options",
+    "default_backend": "xformlib.placement",
+    "default_device": "xformlib.options",
+    "device_count": "xformlib.placement",
+    "device_get": "xformlib.placement",
+    "device_put": "xformlib.placement",
+    "devices": "xformlib.placement",
+    "disable_jit": "xformlib.options",
+    "enable_x64": "xformlib.options",
     "eval_shape": "xformlib.api.inspection",
     "float0": "xformlib.dtypes",
     "grad": "xformlib.api.autodiff",
@@ -36,10 +36,10 @@ _NAMES = {
     "jit": "xformlib.api.jit",
     "jvp": "xformlib.api.autodiff",
     "linearize": "xformlib.api.autodiff",
-    "local_device_count": "xformlib.devices",
-    "local_devices": "xformlib.devices",
+    "local_device_count": "xformlib.placement",
+    "local_devices": "xformlib.placement",
     "make_mlir": "xformlib.api.inspection",
-    "numpy_dtype_promotion": "xformlib.config",
+    "numpy_dtype_promotion": "xformlib.options",
     "typeof": "xformlib.api.inspection",
     "value_and_grad": "xformlib.api.autodiff",
     "vjp": "xformlib.api.autodiff",
@@ -72,8 +72,8 @@ if TYPE_CHECKING:
     from xformlib.api.jit import clear_caches, jit
     from xformlib.api.vectorize import vmap
     from xformlib.array import Array
-    from xformlib.config import config, default_device, disable_jit, enable_x64, numpy_dtype_promotion
-    from xformlib.devices import (
+    from xformlib.options import config, default_device, disable_jit, enable_x64, numpy_dtype_promotion
+    from xformlib.placement import (
         Device,
         block_until_ready,
         default_backend,

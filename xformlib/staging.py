@@ -182,7 +182,7 @@ class Frame:
         key = (value.dtype, value.tobytes())
         made = self.constants.get(key)
         if made is None:
-            made = self.constants[key] = self.emit(registry["stablehlo.constant"], (), {"value": value})._value
+            made = self.constants[key] = self._create(registry["stablehlo.constant"], (), {"value": value}).result
         return Tracer(made, self, (), value.dtype, weak_type)
 
     def _check_visible(self, x: Tracer) -> None:
@@ -207,6 +207,8 @@ class Frame:
                 from xformlib.keys import bind_keys
 
                 return bind_keys(op, operands, params)
+        if op.name == "stablehlo.constant" and not params["value"].shape:
+            return self._constant(params["value"])
         if op.kind == "elementwise" and len(operands) > 1:
             operands = _broadcast_scalars(operands)
         tracers = [self.tracer_of(x, operands) for x in operands]

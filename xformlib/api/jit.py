@@ -11,7 +11,7 @@ from typing import Any
 
 from xformlib.api.arguments import Flat, aval_of, check_callable, flatten_arrays, function_name, restamp_all
 from xformlib.array import ArrayImpl, Aval
-from xformlib.config import config
+from xformlib.options import config
 from xformlib.errors import StaticArgumentError, TreeError
 from xformlib.keys import physical_value
 from xformlib.op import state
