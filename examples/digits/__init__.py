@@ -1,0 +1,1 @@
+"""Training a multi-layer perceptron on handwritten digits."""
