@@ -49,18 +49,18 @@ def _placement() -> tuple[int, int]:
     return int(b.MemoryType.DEVICE_LOCAL), int(b.BufferUsage.DEFAULT | b.BufferUsage.MAPPING)
 
 
-def from_numpy(array: np.ndarray, device: Any = None) -> Any:
+def from_numpy(array: np.ndarray) -> Any:
     """A HAL buffer view holding a copy of ``array`` (any dtype arrays can have, any layout).
 
-    ``device`` is a HAL device; the CPU's if None (its two devices share memory).
+    It lives on the CPU, whose two HAL devices share memory.
     """
-    device = device or hal_device("local-sync")
+    device = hal_device("local-sync")
     memory, usage = _placement()
     plain = array
     if array.dtype.kind == "V" or array.dtype == ml_dtypes.bfloat16:
         plain = array.view(np.dtype(f"u{array.dtype.itemsize}"))
     if not plain.flags.c_contiguous:
-        plain = np.ascontiguousarray(plain)  # np.asarray would drop nothing; 0-d arrays are contiguous already
+        plain = np.ascontiguousarray(plain)
     return device.allocator.allocate_buffer_copy(memory, usage, device, plain, element_type(array.dtype))
 
 

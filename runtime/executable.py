@@ -59,14 +59,14 @@ class Executable:
         return self._bound(function, name)
 
     def _bound(self, function: Any, name: str) -> Callable[[Sequence[Any]], list[Any]]:
-        binding, local, hal = self._binding, self._local, self._hal
+        binding, local = self._binding, self._local
         variants, view_type = binding.VmVariantList, binding.HalBufferView
 
         def call(args: Sequence[Any]) -> list[Any]:
             context = getattr(local, "context", None) or self._context()
             inputs = variants(len(args))
             for x in args:
-                inputs.push_ref(x if type(x) is view_type else from_numpy(np.asarray(x), hal))
+                inputs.push_ref(x if type(x) is view_type else from_numpy(np.asarray(x)))
             outputs = variants(8)
             try:
                 context.invoke(function, inputs, outputs)

@@ -152,7 +152,7 @@ class ArrayImpl(Array):
         if self._np is None:
             from xformlib.runtime.buffers import to_numpy
 
-            self._np = to_numpy(self._view_or_raise())
+            self._np = to_numpy(self._view_or_raise(), self.dtype)
         return self._np
 
     def delete(self) -> None:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from xformlib.array import ArrayImpl
 from xformlib.errors import XformError
 
 __all__ = ["compiled", "execute"]
+
+# Arrays up to this many bytes keep their host copy beside the device buffer; larger ones are mapped again when looked at.
+_HOLD_BOTH = 1 << 16
 
 
 class CompiledProgram:
@@ -33,8 +38,20 @@ class CompiledProgram:
         self._outs = [(physical(a)[1], a.weak_type) for a in program.out_avals]
 
     def __call__(self, args: Sequence[ArrayImpl]) -> list[ArrayImpl]:
-        views = self._entry([a._view if a._view is not None else a._load() for a in args])
-        return [ArrayImpl.from_view(v, *out) for v, out in zip(views, self._outs, strict=True)]
+        views = self._entry([_view(a) for a in args])
+        from_view = ArrayImpl.from_view
+        return [from_view(v, dtype, weak) for v, (dtype, weak) in zip(views, self._outs, strict=True)]
+
+
+def _view(x: ArrayImpl) -> Any:
+    """The device buffer of an array; made at the first request and kept, so that the next call copies nothing."""
+    if x._view is None:
+        from xformlib.runtime.buffers import from_numpy
+
+        x._view = from_numpy(np.asarray(x._load()))
+        if x._view.byte_length > _HOLD_BOTH:
+            x._np = None
+    return x._view
 
 
 def compiled(program: Any) -> CompiledProgram:
