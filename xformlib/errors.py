@@ -13,6 +13,7 @@ from types import FrameType
 
 __all__ = [
     "AxisError",
+    "CompileError",
     "ConcretizationTypeError",
     "DeletedArrayError",
     "DtypeError",
@@ -97,6 +98,10 @@ class UnhashableArrayError(XformError, TypeError):
 
 class DeletedArrayError(XformError, RuntimeError):
     """An array whose buffer was donated to a compiled function was used again."""
+
+
+class CompileError(XformError, RuntimeError):
+    """The compiler could not compile a program; the message has its diagnostics and the line they are about."""
 
 
 class TreeError(XformError, ValueError, TypeError):

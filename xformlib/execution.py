@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from xformlib.array import ArrayImpl
-from xformlib.errors import XformError
+from xformlib.errors import CompileError, XformError
 
 __all__ = ["compiled", "execute"]
 
@@ -17,28 +18,45 @@ _HOLD_BOTH = 1 << 16
 
 
 class CompiledProgram:
-    """A program's executable; calling it takes and gives physical arrays (keys as words)."""
+    """A program's executable; calling it takes and gives physical arrays (keys as words).
 
-    __slots__ = ("_entry", "_outs", "artifact", "module_text")
+    Compiling happens in a worker process and starts at once; the first call waits for it.
+    """
+
+    __slots__ = ("_entry", "_future", "_outs")
 
     def __init__(self, program: Any) -> None:
         from xformlib.link import link
         from xformlib.lowering import compiler, targets
         from xformlib.lowering.legalize import legalize
-        from xformlib.runtime.devices import default_device
-        from xformlib.runtime.executable import Executable
         from xformlib.staging import physical
 
         target = targets.host_cpu()
         module = link(program)
         legalize(module, target)
-        self.artifact = compiler.compile(module, target)
-        executable = Executable(self.artifact.vmfb, device=default_device(), mode=self.artifact.mode)
-        self._entry: Callable[[Sequence[Any]], list[Any]] = executable.entry("main")
+        self._future = compiler.compile_async(module, target)
+        self._entry: Callable[[Sequence[Any]], list[Any]] | None = None
         self._outs = [(physical(a)[1], a.weak_type) for a in program.out_avals]
 
+    def wait(self) -> Callable[[Sequence[Any]], list[Any]]:
+        """The loaded entry point.
+
+        Raises:
+            CompileError: the program could not be compiled; names the user's line where known.
+        """
+        from xformlib.lowering.compiler import CompilationError
+        from xformlib.runtime.devices import default_device
+        from xformlib.runtime.executable import Executable
+
+        try:
+            artifact = self._future.result()
+        except CompilationError as e:
+            raise CompileError(str(e)) from e
+        self._entry = Executable(artifact.vmfb, device=default_device(), mode=artifact.mode).entry("main")
+        return self._entry
+
     def __call__(self, args: Sequence[ArrayImpl]) -> list[ArrayImpl]:
-        views = self._entry([_view(a) for a in args])
+        views = (self._entry or self.wait())([_view(a) for a in args])
         from_view = ArrayImpl.from_view
         return [from_view(v, dtype, weak) for v, (dtype, weak) in zip(views, self._outs, strict=True)]
 
@@ -54,11 +72,17 @@ def _view(x: ArrayImpl) -> Any:
     return x._view
 
 
+_compiling = threading.Lock()
+
+
 def compiled(program: Any) -> CompiledProgram:
-    """The program's executable, compiled at the first request."""
+    """The program's executable, whose compilation starts at the first request, once for all threads."""
     found = program.memo.get("compiled")
     if found is None:
-        found = program.memo["compiled"] = CompiledProgram(program)
+        with _compiling:
+            found = program.memo.get("compiled")
+            if found is None:
+                found = program.memo["compiled"] = CompiledProgram(program)
     return found  # type: ignore[no-any-return]
 
 

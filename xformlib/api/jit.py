@@ -329,7 +329,7 @@ class Lowered:
         """Compile now; the result takes arguments of this signature only."""
         from xformlib.execution import compiled
 
-        compiled(self._traced.program)
+        compiled(self._traced.program).wait()
         return Compiled(self._traced, self._signature)
 
 
