@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xformlib.dims import DotDims, GatherDims, ScatterDims
 from xformlib.lowering.ir import context, ir, tensor_type, type_info, unknown_location
 
 __all__ = ["decode", "encode"]
@@ -55,37 +56,6 @@ def _struct(mnemonic: str, record: type[Any], single: tuple[str, ...] = ()) -> C
         return record(**{f: fields.get(f, 0 if f in single else ()) for f in record._fields})
 
     return Codec(to_attr, to_value)
-
-
-class DotDims(NamedTuple):
-    """Dimension numbers of dot_general."""
-
-    lhs_batching_dimensions: tuple[int, ...] = ()
-    rhs_batching_dimensions: tuple[int, ...] = ()
-    lhs_contracting_dimensions: tuple[int, ...] = ()
-    rhs_contracting_dimensions: tuple[int, ...] = ()
-
-
-class GatherDims(NamedTuple):
-    """Dimension numbers of gather."""
-
-    offset_dims: tuple[int, ...] = ()
-    collapsed_slice_dims: tuple[int, ...] = ()
-    operand_batching_dims: tuple[int, ...] = ()
-    start_indices_batching_dims: tuple[int, ...] = ()
-    start_index_map: tuple[int, ...] = ()
-    index_vector_dim: int = 0
-
-
-class ScatterDims(NamedTuple):
-    """Dimension numbers of scatter."""
-
-    update_window_dims: tuple[int, ...] = ()
-    inserted_window_dims: tuple[int, ...] = ()
-    input_batching_dims: tuple[int, ...] = ()
-    scatter_indices_batching_dims: tuple[int, ...] = ()
-    scatter_dims_to_operand_dims: tuple[int, ...] = ()
-    index_vector_dim: int = 0
 
 
 def _elements_to_attr(value: np.ndarray) -> ir.Attribute:

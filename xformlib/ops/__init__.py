@@ -5,6 +5,10 @@ from xformlib.ops import (  # noqa: F401
     control,
     creation,
     elementwise,
+    indexing,
     movement,
+    random,
     reduction,
+    scatter,
+    sorting,
 )
