@@ -58,7 +58,8 @@ def restamp(x: Any, aval: Aval) -> Any:
 
 def bind_keys(op: Any, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
     """Apply an op that moves elements to operands some of which are keys."""
-    from xformlib.transforms.batch import batch_rule, move_axis
+    from xformlib.ops.movement import move_axis
+    from xformlib.transforms.batch import batch_rule
 
     batched = tuple([isinstance(x, Array) and x.is_key for x in operands])
     dtype = next(x.dtype for x in operands if isinstance(x, Array) and x.is_key)

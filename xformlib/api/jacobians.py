@@ -61,7 +61,7 @@ def _unstack(stacked: Any, like: Any, axis_of_shape: Callable[[Any, Any], Any]) 
 
 
 def _columns_last(rows: Any, x: Any) -> Any:
-    from xformlib.transforms.batch import move_axis
+    from xformlib.ops.movement import move_axis
 
     out = move_axis(rows, 0, len(rows.shape) - 1)
     return reshape(out, shape=(*rows.shape[1:], *x.shape))

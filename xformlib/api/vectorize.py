@@ -55,8 +55,9 @@ def vmap(
 
 
 def _run(flat: Flat, leaves: Any, axes: Any, size: int, out_axes: Any) -> Any:
+    from xformlib.ops.movement import broadcast_batch, move_axis
     from xformlib.staging import stage
-    from xformlib.transforms.batch import batch, broadcast_batch, move_axis
+    from xformlib.transforms.batch import batch
 
     avals = [_example(aval_of(x), a) for x, a in zip(leaves, axes, strict=True)]
     outer = [x if a is None else None for x, a in zip(leaves, axes, strict=True)]

@@ -4,6 +4,7 @@ from xformlib.ops import (  # noqa: F401
     contraction,
     control,
     creation,
+    cumulative,
     elementwise,
     indexing,
     movement,

@@ -12,7 +12,7 @@ from xformlib import dtypes
 from xformlib.dims import DotDims
 from xformlib.op import Op, Sample
 from xformlib.ops.factors import factor_text
-from xformlib.ops.movement import transpose
+from xformlib.ops.movement import move_axis, transpose
 
 __all__ = ["DotDims", "dot_general"]
 
@@ -113,8 +113,6 @@ def _rhs_transpose(ct: Any, lhs: Any, rhs: Any, dot_dimension_numbers: DotDims, 
 
 
 def _batch(size: int, operands: Any, batched: Any, dot_dimension_numbers: DotDims, dtype: Any) -> Any:
-    from xformlib.transforms.batch import move_axis
-
     lhs, rhs = operands
     shift = [batched[0], batched[1], batched[0], batched[1]]
     dims = [tuple([d + s for d in v]) for v, s in zip(dot_dimension_numbers, shift, strict=True)]

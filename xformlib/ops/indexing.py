@@ -14,7 +14,7 @@ from xformlib.op import Op, Sample
 from xformlib.ops import elementwise as ew
 from xformlib.ops.creation import constant, full
 from xformlib.ops.factors import factor_text
-from xformlib.ops.movement import broadcast_in_dim, concatenate, reshape
+from xformlib.ops.movement import broadcast_batch, broadcast_in_dim, concatenate, reshape
 
 __all__ = ["GatherDims", "clamp_starts", "dynamic_slice", "dynamic_update_slice", "gather", "take_along_axis"]
 
@@ -372,7 +372,6 @@ def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list[Any]:
 
 def _update_batch(size: int, operands: Any, batched: Any) -> Any:
     from xformlib.ops.scatter import scatter
-    from xformlib.transforms.batch import broadcast_batch
 
     x, update, *starts = operands
     x = x if batched[0] else broadcast_batch(x, size)

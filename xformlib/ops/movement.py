@@ -14,9 +14,11 @@ from xformlib.ops.creation import full
 from xformlib.ops.factors import factor_text, touched
 
 __all__ = [
+    "broadcast_batch",
     "broadcast_in_dim",
     "concatenate",
     "expand_dims",
+    "move_axis",
     "pad",
     "reshape",
     "rev",
@@ -144,6 +146,18 @@ transpose = Op(
     doc="Permutes axes.",
 )
 
+
+def move_axis(x: Any, source: int, destination: int) -> Any:
+    """``numpy.moveaxis`` for one axis."""
+    rank = len(x.shape)
+    source, destination = source % rank, destination % rank
+    if source == destination:
+        return x
+    order = [d for d in range(rank) if d != source]
+    order.insert(destination, source)
+    return transpose(x, permutation=tuple(order))
+
+
 # -- rev ------------------------------------------------------------------------------------------------------------
 
 
@@ -241,6 +255,11 @@ slice = Op(
 )
 
 
+def broadcast_batch(x: Any, size: int) -> Any:
+    """An unbatched value repeated along a new leading axis."""
+    return broadcast_in_dim(x, shape=(size, *x.shape), broadcast_dimensions=tuple(range(1, len(x.shape) + 1)))
+
+
 def slice_in_dim(x: Any, start: int, limit: int, axis: int, stride: int = 1) -> Any:
     """Elements ``start:limit:stride`` along one axis."""
     rank = len(x.shape)
@@ -315,10 +334,7 @@ def _pad_batch(size: int, operands: Any, batched: Any, **config: tuple[int, ...]
     if batched[0]:
         padded = pad(x, zero, **{k: (0, *v) for k, v in config.items()})
     else:
-        once = pad(x, zero, **config)
-        padded = broadcast_in_dim(
-            once, shape=(size, *once.shape), broadcast_dimensions=tuple(range(1, len(once.shape) + 1))
-        )
+        padded = broadcast_batch(pad(x, zero, **config), size)
     own = pad(full(shape, True, np.bool_), full((), False, np.bool_), **config)
     own = broadcast_in_dim(own, shape=padded.shape, broadcast_dimensions=tuple(range(1, len(padded.shape))))
     return select(own, padded, broadcast_in_dim(value, shape=padded.shape, broadcast_dimensions=(0,)))
@@ -369,8 +385,6 @@ def _concatenate_transpose(ct: Any, *operands: Any, dimension: int) -> list[Any]
 
 
 def _concatenate_batch(size: int, operands: Any, batched: Any, dimension: int) -> Any:
-    from xformlib.transforms.batch import broadcast_batch
-
     operands = [x if b else broadcast_batch(x, size) for x, b in zip(operands, batched, strict=True)]
     return concatenate(*operands, dimension=dimension + 1)
 

@@ -22,6 +22,7 @@ from xformlib.ops.creation import full, iota
 from xformlib.ops.factors import factor_text
 from xformlib.ops.indexing import gather, shifted
 from xformlib.ops.movement import (
+    broadcast_batch,
     broadcast_in_dim,
     concatenate,
     expand_dims,
@@ -79,8 +80,6 @@ def _batch(op: Callable[[], Op]) -> Any:
         indices_are_sorted: bool,
         unique_indices: bool,
     ) -> Any:
-        from xformlib.transforms.batch import broadcast_batch
-
         dims = scatter_dimension_numbers
         operand, updates = [operands[i] if batched[i] else broadcast_batch(operands[i], size) for i in (0, 2)]
         dims = dims._replace(
@@ -155,7 +154,7 @@ class _Points:
     def gather(self, x: Any) -> Any:
         """What ``x`` (of the operand's shape) holds at the points, arranged; anything at points outside."""
         layout = self.layout
-        rest = {d: n for d, n in zip(layout.rest, layout.rest_sizes, strict=True)}
+        rest = dict(zip(layout.rest, layout.rest_sizes, strict=True))
         sizes = tuple([rest.get(d, 1) for d in range(len(layout.shape))])
         dims = GatherDims(
             tuple(range(self.rank, self.rank + len(rest))), tuple(sorted(layout.lead)), (), (), layout.lead, self.rank

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from xformlib.dims import GatherDims
 from xformlib.ops import elementwise as ew
 from xformlib.ops.creation import full, iota
-from xformlib.dims import GatherDims
 from xformlib.ops.indexing import gather
 from xformlib.ops.movement import broadcast_in_dim, concatenate, slice_in_dim, squeeze
 
-__all__ = ["linear_rows", "product_tangents", "sorted_runs", "take_rows"]
+__all__ = ["linear_rows", "product_tangents", "shift_rows", "sorted_runs", "take_rows"]
 
 
 def linear_rows(index: Any, sizes: Sequence[int], inside: Any) -> Any:
@@ -32,7 +32,7 @@ def sorted_runs(rows: Any) -> tuple[Any, Any, Any]:
 
     position = iota(shape=rows.shape, dtype=np.dtype(np.int32), iota_dimension=0)
     rows, order = sort(rows, position, dimension=0, is_stable=True, num_keys=1)
-    return rows, order, ew.and_(ew.ne(rows, _moved(rows, -1, -2)), ew.ge(rows, 0))
+    return rows, order, ew.and_(ew.ne(rows, shift_rows(rows, -1, -2)), ew.ge(rows, 0))
 
 
 def take_rows(x: Any, order: Any) -> Any:
@@ -43,7 +43,7 @@ def take_rows(x: Any, order: Any) -> Any:
     return gather(x, order, dimension_numbers=dims, slice_sizes=sizes, indices_are_sorted=False)
 
 
-def _moved(x: Any, by: int, fill: Any) -> Any:
+def shift_rows(x: Any, by: int, fill: Any) -> Any:
     """``x`` moved along the first axis (forward for positive ``by``), the gap filled with ``fill``."""
     n = x.shape[0]
     gap = full((min(abs(by), n), *x.shape[1:]), fill, x.dtype)
@@ -59,8 +59,8 @@ def product_tangents(rows: Any, values: Any, tangents: Any) -> Any:
     """
     step = 1
     while step < rows.shape[0]:
-        same = broadcast_in_dim(ew.eq(_moved(rows, step, -2), rows), shape=values.shape, broadcast_dimensions=(0,))
-        before, tangents_before = _moved(values, step, 1), _moved(tangents, step, 0)
+        same = broadcast_in_dim(ew.eq(shift_rows(rows, step, -2), rows), shape=values.shape, broadcast_dimensions=(0,))
+        before, tangents_before = shift_rows(values, step, 1), shift_rows(tangents, step, 0)
         joined = ew.add(ew.mul(tangents_before, values), ew.mul(before, tangents))
         tangents = ew.select(same, joined, tangents)
         values = ew.select(same, ew.mul(before, values), values)

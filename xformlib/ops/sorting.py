@@ -12,7 +12,7 @@ from xformlib.op import Op, Sample
 from xformlib.ops.creation import iota
 from xformlib.ops.factors import factor_text, touched
 from xformlib.ops.indexing import take_along_axis
-from xformlib.ops.movement import rev
+from xformlib.ops.movement import broadcast_batch, rev
 
 __all__ = ["argsort", "sort"]
 
@@ -78,7 +78,7 @@ def _op(name: str, *operands: Any, **attributes: Any) -> Any:
 
 
 def _components(dtype: Any, a: Any, b: Any) -> list[tuple[Any, Any, Any]]:
-    """The pairs of real numbers compared for one key, each with its dtype: complex numbers are ordered by both parts."""
+    """The pairs of real numbers compared for one key, each with its dtype: complex numbers compare both parts."""
     if dtype.kind != "c":
         return [(dtype, a, b)]
     real = np.dtype(np.float32 if dtype == np.complex64 else np.float64)
@@ -128,8 +128,6 @@ def _tangents(tangents: Any, ans: Any, *operands: Any, dimension: int, is_stable
 
 
 def _batch(size: int, operands: Any, batched: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
-    from xformlib.transforms.batch import broadcast_batch
-
     operands = [x if b else broadcast_batch(x, size) for x, b in zip(operands, batched, strict=True)]
     return sort(*operands, dimension=dimension + 1, is_stable=is_stable, num_keys=num_keys)
 

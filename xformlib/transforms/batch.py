@@ -8,7 +8,7 @@ from typing import Any
 from xformlib.errors import RuleError
 from xformlib.keys import physical_value, restamp
 from xformlib.op import Op, Refusal
-from xformlib.ops.movement import broadcast_in_dim, transpose
+from xformlib.ops.movement import broadcast_batch
 from xformlib.staging import Program, returned, steps
 
 
@@ -52,21 +52,3 @@ def batch_rule(op: Op, size: int, operands: Sequence[Any], batched: Sequence[boo
 
 def _broadcast_all(size: int, operands: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
     return [x if b else broadcast_batch(x, size) for x, b in zip(operands, batched, strict=True)]
-
-
-def broadcast_batch(x: Any, size: int) -> Any:
-    """An unbatched value repeated along a new leading axis."""
-    return broadcast_in_dim(
-        x, shape=(size, *x.shape), broadcast_dimensions=tuple(range(1, len(x.shape) + 1))
-    )
-
-
-def move_axis(x: Any, source: int, destination: int) -> Any:
-    """``numpy.moveaxis`` for one axis."""
-    n = len(x.shape)
-    source, destination = source % n, destination % n
-    if source == destination:
-        return x
-    order = [i for i in range(n) if i != source]
-    order.insert(destination, source)
-    return transpose(x, permutation=tuple(order))

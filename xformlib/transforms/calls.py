@@ -8,8 +8,9 @@ from typing import Any
 
 from xformlib.array import Aval, Tracer
 from xformlib.ops.control import call
+from xformlib.ops.movement import broadcast_batch
 from xformlib.staging import Frame, Program, physical, stage
-from xformlib.transforms.batch import batch, broadcast_batch
+from xformlib.transforms.batch import batch
 from xformlib.transforms.linearize import Linear, linearize
 from xformlib.transforms.transpose import transpose
 
