@@ -11,11 +11,11 @@ from typing import Any
 
 from xformlib.api.arguments import Flat, aval_of, check_callable, flatten_arrays, function_name, restamp_all
 from xformlib.array import ArrayImpl, Aval
-from xformlib.options import config
 from xformlib.errors import StaticArgumentError, TreeError
 from xformlib.keys import physical_value
 from xformlib.op import state
 from xformlib.ops.control import call
+from xformlib.options import config
 from xformlib.tree_util import PyTreeDef, tree_unflatten
 
 __all__ = ["Compiled", "Lowered", "clear_caches", "jit"]
