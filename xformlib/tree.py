@@ -1,5 +1,11 @@
-"""Short names for working with pytrees; the same functions as in :mod:`xformlib.tree_util`."""
+"""Short names for working with pytrees; the same functions as in :mod:`xformlib.tree_util`.
 
+>>> import xformlib as xf
+>>> xf.tree.map(lambda x: 2 * x, {"a": 1, "b": [2, 3]})
+{'a': 2, 'b': [4, 6]}
+"""
+
+from xformlib.pytree.register import static
 from xformlib.tree_util import tree_all as all
 from xformlib.tree_util import tree_broadcast as broadcast
 from xformlib.tree_util import tree_flatten as flatten
@@ -25,6 +31,7 @@ __all__ = [
     "map_with_path",
     "reduce",
     "reduce_associative",
+    "static",
     "structure",
     "transpose",
     "unflatten",

@@ -1,0 +1,1 @@
+"""The machinery behind :mod:`xformlib.tree_util`: container kinds, structures, key paths, registration."""
