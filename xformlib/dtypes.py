@@ -13,7 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from xformlib.options import config
+from xformlib.options import current
 from xformlib.errors import DtypeError
 
 __all__ = [
@@ -105,7 +105,7 @@ def canonicalize_dtype(dtype: Any) -> Any:
     >>> canonicalize_dtype(float)
     dtype('float32')
     """
-    cache = _canonical[config.x64]
+    cache = _canonical[current().enable_x64]
     try:
         found = cache.get(dtype)
     except TypeError:
@@ -114,7 +114,7 @@ def canonicalize_dtype(dtype: Any) -> Any:
         if isinstance(dtype, KeyDType):
             return dtype
         found = as_dtype(dtype)
-        if not config.x64:
+        if not current().enable_x64:
             found = _NARROW.get(found, found)
         try:
             cache[dtype] = found
@@ -319,7 +319,7 @@ def promote(a: Any, weak_a: bool, b: Any, weak_b: bool) -> tuple[Any, bool]:
         DtypeError: types that have no common type (float8 with other floats, 4-bit integers with other integers), keys,
             or different dtypes under strict promotion.
     """
-    key = (a, weak_a, b, weak_b, config.x64, config._values.promotion)
+    key = (a, weak_a, b, weak_b, current().enable_x64, current().numpy_dtype_promotion)
     found = _promoted.get(key)
     if found is None:
         found = _promoted[key] = _promote(a, weak_a, b, weak_b)
@@ -331,7 +331,7 @@ def _promote(a: Any, weak_a: bool, b: Any, weak_b: bool) -> tuple[Any, bool]:
         if a == b:
             return a, False
         raise DtypeError(f"PRNG keys don't combine with other types (got {a} and {b}).")
-    if config._values.promotion == "strict" and a != b and not weak_a and not weak_b:
+    if current().numpy_dtype_promotion == "strict" and a != b and not weak_a and not weak_b:
         raise DtypeError(f"strict dtype promotion: {a} and {b} are not promoted implicitly; use .astype(...).")
     join = _join(_node(a, weak_a), _node(b, weak_b))
     if join is None:

@@ -22,6 +22,7 @@ __all__ = [
     "IndexingError",
     "NonConcreteBooleanIndexError",
     "NotAnArrayError",
+    "OptionError",
     "RuleError",
     "ShapeError",
     "StaticArgumentError",
@@ -30,6 +31,7 @@ __all__ = [
     "TracerConversionError",
     "TracerIntegerConversionError",
     "TreeError",
+    "TypePromotionError",
     "UnexpectedTracerError",
     "UnhashableArrayError",
     "VmapError",
@@ -76,6 +78,10 @@ class DtypeError(XformError, TypeError):
     """A dtype the operation does not take, or dtypes that do not fit together."""
 
 
+class TypePromotionError(DtypeError, ValueError):
+    """Dtypes with no common type by implicit promotion."""
+
+
 class AxisError(XformError, ValueError, IndexError):
     """An axis out of range, repeated, or otherwise invalid."""
 
@@ -118,6 +124,10 @@ class VmapError(XformError, ValueError):
 
 class StaticArgumentError(XformError, ValueError, TypeError):
     """``jit``: unhashable static arguments, argument numbers or names that do not exist."""
+
+
+class OptionError(XformError, ValueError, TypeError):
+    """A value that an option (of ``config``, or an environment variable) does not take."""
 
 
 class RuleError(XformError, NotImplementedError):
