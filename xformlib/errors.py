@@ -74,11 +74,11 @@ class ShapeError(XformError, ValueError, TypeError):
     """Shapes that do not fit together, or an invalid shape."""
 
 
-class DtypeError(XformError, TypeError):
+class DtypeError(XformError, TypeError, ValueError):
     """A dtype the operation does not take, or dtypes that do not fit together."""
 
 
-class TypePromotionError(DtypeError, ValueError):
+class TypePromotionError(DtypeError):
     """Dtypes with no common type by implicit promotion."""
 
 
