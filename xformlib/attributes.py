@@ -72,6 +72,9 @@ _CODECS: dict[str, Codec] = {
     "compare_type": _enum("comparison_type"),
     "dot": _struct("dot", DotDims),
     "gather": _struct("gather", GatherDims, single=("index_vector_dim",)),
+    "i32": Codec(
+        lambda v: ir.IntegerAttr.get(ir.IntegerType.get_signless(32, context), v), lambda a: int(ir.IntegerAttr(a).value)
+    ),
     "i64": Codec(
         lambda v: ir.IntegerAttr.get(ir.IntegerType.get_signless(64, context), v), lambda a: int(ir.IntegerAttr(a).value)
     ),

@@ -74,4 +74,4 @@ def bind_keys(op: Any, operands: Sequence[Any], params: Mapping[str, Any]) -> An
 
 def moves_elements(op: Any) -> bool:
     """Whether results consist of unchanged elements of the operands."""
-    return op.kind == "movement"
+    return op.kind == "movement" or op.name == "stablehlo.select"

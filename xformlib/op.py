@@ -184,7 +184,7 @@ def _scalar_operand(op: Op, x: Any, operands: Sequence[Any]) -> Any:
             "function instead of storing it."
         )
     if isinstance(x, (bool, int, float, complex)):
-        for y in operands:
+        for y in reversed(operands):  # the condition of a select stands first, and has another dtype
             if isinstance(y, Array):
                 return np.asarray(x, y.dtype)
     if isinstance(x, np.ndarray | np.generic):

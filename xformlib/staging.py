@@ -165,7 +165,8 @@ class Frame:
                 return x
             self._check_visible(x)
         elif isinstance(x, (bool, int, float, complex)) or isinstance(x, np.ndarray | np.generic):
-            return self._constant(np.asarray(x, _dtype_beside(x, like)))
+            # A bare Python scalar doesn't take part in deciding whether the result is weakly typed.
+            return self._constant(np.asarray(x, _dtype_beside(x, like)), not isinstance(x, np.ndarray | np.generic))
         elif not isinstance(x, Array):
             raise NotAnArrayError(
                 f"an operation was given {type(x).__name__} {x!r:.60}, which is not an array; "
@@ -296,7 +297,7 @@ class Frame:
 def _dtype_beside(x: Any, operands: Sequence[Any]) -> Any:
     """A bare Python scalar takes the dtype of the arrays it stands with."""
     if not isinstance(x, np.ndarray | np.generic):
-        for y in operands:
+        for y in reversed(operands):  # the condition of a select stands first, and has another dtype
             if isinstance(y, Array):
                 return y.dtype
     return None
@@ -316,7 +317,7 @@ def _broadcast_scalars(operands: Sequence[Any]) -> Sequence[Any]:
     for x in operands:
         if not getattr(x, "shape", ()):
             if not isinstance(x, Array):
-                x = ArrayImpl(np.asarray(x, _dtype_beside(x, operands)))
+                x = ArrayImpl(np.asarray(x, _dtype_beside(x, operands)), not isinstance(x, np.ndarray | np.generic))
             x = broadcast(x, shape=shape, broadcast_dimensions=())
         out.append(x)
     return out

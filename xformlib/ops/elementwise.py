@@ -1,54 +1,102 @@
-"""Elementwise arithmetic, comparison, selection and mathematical functions."""
+"""All elementwise records, by JAX's names. They stand by topic in the modules imported here."""
 
-from __future__ import annotations
+from xformlib.ops.arithmetic import abs, add, cbrt, div, max, min, mul, neg, pow, rem, rsqrt, sign, sqrt, sub
+from xformlib.ops.bitwise import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    count_leading_zeros,
+    population_count,
+    shift_left,
+    shift_right_arithmetic,
+    shift_right_logical,
+)
+from xformlib.ops.comparison import clamp, compare, eq, ge, gt, le, lt, ne, select
+from xformlib.ops.complex import complex, conj, imag, real
+from xformlib.ops.conversion import bitcast_convert, convert, reduce_precision
+from xformlib.ops.exponential import exp, expm1, log, log1p, logistic
+from xformlib.ops.gradient import stop_gradient
+from xformlib.ops.rounding import ceil, floor, is_finite, nextafter, round_nearest_afz, round_nearest_even
+from xformlib.ops.trigonometric import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    cos,
+    cosh,
+    sin,
+    sinh,
+    tan,
+    tanh,
+)
 
-import numpy as np
-
-from xformlib.op import Op
-
-add = Op(
-    "stablehlo.add",
-    numpy=np.add,
-    kind="elementwise",
-    linear="all",
-    transpose=(lambda ct, x, y: ct, lambda ct, x, y: ct),
-)
-mul = Op(
-    "stablehlo.multiply",
-    numpy=np.multiply,
-    kind="elementwise",
-    jvp=(lambda t, ans, x, y: mul(t, y), lambda t, ans, x, y: mul(x, t)),
-    transpose=(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
-)
-neg = Op(
-    "stablehlo.negate",
-    numpy=np.negative,
-    kind="elementwise",
-    linear="all",
-    transpose=(lambda ct, x: neg(ct),),
-)
-sin = Op(
-    "stablehlo.sine",
-    numpy=np.sin,
-    kind="elementwise",
-    jvp=(lambda t, ans, x: mul(t, cos(x)),),
-)
-cos = Op(
-    "stablehlo.cosine",
-    numpy=np.cos,
-    kind="elementwise",
-    jvp=(lambda t, ans, x: neg(mul(t, sin(x))),),
-)
-tanh = Op(
-    "stablehlo.tanh",
-    numpy=np.tanh,
-    kind="elementwise",
-    jvp=(lambda t, ans, x: sub(t, mul(t, mul(ans, ans))),),
-)
-sub = Op(
-    "stablehlo.subtract",
-    numpy=np.subtract,
-    kind="elementwise",
-    linear="all",
-    transpose=(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
-)
+__all__ = [
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitcast_convert",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "cbrt",
+    "ceil",
+    "clamp",
+    "compare",
+    "complex",
+    "conj",
+    "convert",
+    "cos",
+    "cosh",
+    "count_leading_zeros",
+    "div",
+    "eq",
+    "exp",
+    "expm1",
+    "floor",
+    "ge",
+    "gt",
+    "imag",
+    "is_finite",
+    "le",
+    "log",
+    "log1p",
+    "logistic",
+    "lt",
+    "max",
+    "min",
+    "mul",
+    "ne",
+    "neg",
+    "nextafter",
+    "population_count",
+    "pow",
+    "real",
+    "reduce_precision",
+    "rem",
+    "round_nearest_afz",
+    "round_nearest_even",
+    "rsqrt",
+    "select",
+    "shift_left",
+    "shift_right_arithmetic",
+    "shift_right_logical",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "stop_gradient",
+    "sub",
+    "tan",
+    "tanh",
+]

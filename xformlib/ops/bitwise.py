@@ -1,0 +1,157 @@
+"""Logic, shifts and bit counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xformlib.op import Op
+from xformlib.ops.samples import BOOL, I8, I32, U8, U32, integers, smooth, special
+
+__all__ = [
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "count_leading_zeros",
+    "population_count",
+    "shift_left",
+    "shift_right_arithmetic",
+    "shift_right_logical",
+]
+
+_INTS = [I8, I32, U8, U32]
+
+
+def _binary_samples() -> Any:
+    return [*smooth(2, -50, 50, [I32, BOOL], diff=False), *special(2, [*_INTS, BOOL])]
+
+
+bitwise_and = Op(
+    "stablehlo.and",
+    numpy=np.bitwise_and,
+    kind="elementwise",
+    jvp=(None, None),
+    samples=_binary_samples(),
+    doc="Bitwise and of integers, logical and of booleans.",
+)
+
+bitwise_or = Op(
+    "stablehlo.or",
+    numpy=np.bitwise_or,
+    kind="elementwise",
+    jvp=(None, None),
+    samples=_binary_samples(),
+    doc="Bitwise or of integers, logical or of booleans.",
+)
+
+bitwise_xor = Op(
+    "stablehlo.xor",
+    numpy=np.bitwise_xor,
+    kind="elementwise",
+    jvp=(None, None),
+    samples=_binary_samples(),
+    doc="Bitwise exclusive or.",
+)
+
+bitwise_not = Op(
+    "stablehlo.not",
+    numpy=np.invert,
+    kind="elementwise",
+    jvp=(None,),
+    samples=[*smooth(1, -50, 50, [I32, BOOL], diff=False), *special(1, [*_INTS, BOOL])],
+    doc="Bitwise complement of integers, logical not of booleans.",
+)
+
+# -- shifts -----------------------------------------------------------------------------------------------------------
+
+
+def _unsigned(x: Any) -> Any:
+    return x.view(f"u{x.dtype.itemsize}")
+
+
+def _signed(x: Any) -> Any:
+    return x.view(f"i{x.dtype.itemsize}")
+
+
+def _right_logical(x: Any, by: Any) -> Any:
+    if x.dtype.kind == "u":
+        return np.right_shift(x, by)
+    return np.right_shift(_unsigned(x), _unsigned(by)).view(x.dtype)
+
+
+def _right_arithmetic(x: Any, by: Any) -> Any:
+    if x.dtype.kind == "i":
+        return np.right_shift(x, by)
+    # Shifts by more than the sign bit's place all fill with the sign.
+    by = np.minimum(by, np.array(8 * x.dtype.itemsize - 1, by.dtype))
+    return np.right_shift(_signed(x), _signed(by)).view(x.dtype)
+
+
+def _shift_samples() -> Any:
+    makers = [integers([d], [(0, 8 * d.itemsize + 2)]) for d in _INTS]
+    return [*smooth(2, 0, 7, [I32], diff=False), *special(2, _INTS), *[s for m in makers for s in m]]
+
+
+shift_left = Op(
+    "stablehlo.shift_left",
+    numpy=np.left_shift,
+    kind="elementwise",
+    jvp=(None, None),
+    samples=_shift_samples(),
+    doc="Shift towards the high bits; 0 for shifts by the width or more, and for negative ones.",
+)
+
+shift_right_logical = Op(
+    "stablehlo.shift_right_logical",
+    numpy=_right_logical,
+    kind="elementwise",
+    jvp=(None, None),
+    samples=_shift_samples(),
+    doc="Shift towards the low bits, filling with zeros; 0 for shifts by the width or more, and for negative ones.",
+)
+
+shift_right_arithmetic = Op(
+    "stablehlo.shift_right_arithmetic",
+    numpy=_right_arithmetic,
+    kind="elementwise",
+    jvp=(None, None),
+    samples=_shift_samples(),
+    doc="Shift towards the low bits, filling with the highest bit, also for shifts by the width or more.",
+)
+
+# -- counts -----------------------------------------------------------------------------------------------------------
+
+
+def _popcount(x: Any) -> Any:
+    return np.bitwise_count(_unsigned(x)).astype(x.dtype)
+
+
+def _leading_zeros(x: Any) -> Any:
+    bits = _unsigned(x)
+    width = 8 * x.dtype.itemsize
+    shift = 1
+    while shift < width:  # set every bit below the highest
+        bits = bits | (bits >> np.array(shift, bits.dtype))
+        shift *= 2
+    return (width - np.bitwise_count(bits)).astype(x.dtype)
+
+
+population_count = Op(
+    "stablehlo.popcnt",
+    numpy=_popcount,
+    kind="elementwise",
+    jvp=(None,),
+    samples=[*smooth(1, -50, 50, [I32, U8], diff=False), *special(1, _INTS)],
+    doc="Number of bits set.",
+)
+
+count_leading_zeros = Op(
+    "stablehlo.count_leading_zeros",
+    numpy=_leading_zeros,
+    kind="elementwise",
+    jvp=(None,),
+    samples=[*smooth(1, -50, 50, [I32, U8], diff=False), *special(1, _INTS)],
+    doc="Number of zeros above the highest bit set; the width for 0.",
+)

@@ -1,0 +1,172 @@
+"""Comparisons, and choosing between values by them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xformlib.array import Array
+from xformlib.op import Op, Sample, bind
+from xformlib.ops.creation import full
+from xformlib.ops.samples import BF16, BOOL, C64, F16, F32, F64, I8, I32, U8, U32, smooth, special
+
+__all__ = ["clamp", "compare", "eq", "ge", "gt", "le", "lt", "ne", "select"]
+
+_BOOL = np.dtype(np.bool_)
+_DIRECTIONS = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+}
+
+
+def _compare(x: Any, y: Any, comparison_direction: str, compare_type: str) -> Any:
+    return _DIRECTIONS[comparison_direction](x, y)
+
+
+def _params(direction: str, kind: str) -> dict[str, str]:
+    return {"comparison_direction": direction, "compare_type": kind}
+
+
+compare = Op(
+    "stablehlo.compare",
+    numpy=_compare,
+    kind="elementwise",
+    attrs={"comparison_direction": "direction", "compare_type": "compare_type"},
+    types=lambda x, y, **_: (x.shape, _BOOL),
+    jvp=(None, None),
+    weak=False,
+    samples=[
+        s
+        for direction in _DIRECTIONS
+        for s in [
+            *special(2, [F32, F16, BF16, F64], _params(direction, "FLOAT")),
+            *special(2, [I8, I32], _params(direction, "SIGNED")),
+            *special(2, [U8, U32, BOOL], _params(direction, "UNSIGNED")),
+        ]
+    ]
+    + smooth(2, dtypes=[C64], params=_params("EQ", "FLOAT"), diff=False),
+    doc="Compares; NaN is unequal to everything and not ordered.",
+)
+
+
+def compare_type(dtype: Any) -> str:
+    """StableHLO's name of the comparison a dtype takes."""
+    if dtype.kind in "ub":
+        return "UNSIGNED"
+    return "SIGNED" if dtype.kind == "i" or dtype.name == "int4" else "FLOAT"
+
+
+def _comparison(direction: str) -> Any:
+    def apply(x: Any, y: Any) -> Any:
+        dtype = x.dtype if isinstance(x, Array) else y.dtype
+        return bind(compare, x, y, comparison_direction=direction, compare_type=compare_type(dtype))
+
+    apply.__name__ = direction.lower()
+    apply.__doc__ = f"``compare`` with direction {direction}."
+    return apply
+
+
+eq, ne, lt, le, gt, ge = (_comparison(d) for d in ("EQ", "NE", "LT", "LE", "GT", "GE"))
+
+
+def _zeros(x: Any) -> Any:
+    return full(x.shape, 0, x.dtype)
+
+
+def _select_tangent(tangents: Any, ans: Any, pred: Any, x: Any, y: Any) -> Any:
+    _, tx, ty = tangents
+    if tx is None and ty is None:
+        return None
+    return select(pred, _zeros(ans) if tx is None else tx, _zeros(ans) if ty is None else ty)
+
+
+def _select_batch(size: int, operands: Any, batched: Any) -> Any:
+    # A rank-0 condition may stand beside larger values: each operand gets the whole shape.
+    shape = max([x.shape[1:] if b else x.shape for x, b in zip(operands, batched, strict=True)], key=len)
+    whole = [_to_batch(x, b, (size, *shape)) for x, b in zip(operands, batched, strict=True)]
+    return select(*whole)
+
+
+def _to_batch(x: Any, batched: bool, shape: tuple[int, ...]) -> Any:
+    from xformlib.ops.movement import broadcast_in_dim
+
+    if x.shape == shape:
+        return x
+    rank = len(x.shape)
+    dims = (0,) if batched else tuple(range(len(shape) - rank, len(shape)))
+    return broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims)
+
+
+select = Op(
+    "stablehlo.select",
+    numpy=np.where,
+    kind="elementwise",
+    types=lambda pred, x, y: (x.shape, x.dtype),
+    jvp=_select_tangent,
+    batch=_select_batch,
+    transpose=(
+        None,
+        lambda ct, pred, x, y: select(pred, ct, _zeros(ct)),
+        lambda ct, pred, x, y: select(pred, _zeros(ct), ct),
+    ),
+    samples=[
+        Sample(
+            lambda rng, shape=shape: [
+                rng.random(shape) < 0.5,
+                rng.standard_normal(shape).astype(np.float32),
+                rng.standard_normal(shape).astype(np.float32),
+            ]
+        )
+        for shape in [(5,), (2, 3), (), (0, 3)]
+    ]
+    + [
+        Sample(lambda rng, d=d: [rng.random(6) < 0.5, np.arange(6).astype(d), np.arange(6)[::-1].astype(d)])
+        for d in (F16, BF16, F64, C64, I8, U32, BOOL)
+    ],
+    doc="Elements of the second operand where the first is true, else of the third.",
+)
+
+
+def _inside(t: Any, ans: Any, low: Any, x: Any, high: Any) -> Any:
+    from xformlib.ops.bitwise import bitwise_and
+
+    return select(bitwise_and(gt(x, low), lt(x, high)), t, _zeros(ans))
+
+
+clamp = Op(
+    "stablehlo.clamp",
+    numpy=lambda low, x, high: np.minimum(np.maximum(x, low), high),
+    kind="elementwise",
+    jvp=(
+        lambda t, ans, low, x, high: select(gt(low, x), t, _zeros(ans)),
+        _inside,
+        lambda t, ans, low, x, high: select(lt(high, x), t, _zeros(ans)),
+    ),
+    samples=[
+        Sample(
+            lambda rng, shape=shape: [
+                np.full(shape, -1, np.float32),
+                np.asarray(rng.uniform(-2, 2, shape), np.float32),
+                np.full(shape, 1, np.float32),
+            ]
+        )
+        for shape in [(9,), (2, 3), (), (0, 3)]
+    ]
+    + [
+        Sample(lambda rng, d=d: [np.full(5, 2, d), np.arange(5).astype(d), np.full(5, 3, d)], diff=False)
+        for d in (F16, BF16, F64, I8, U32)
+    ]
+    + [
+        Sample(
+            lambda rng: [np.full(4, -1, F32), np.array([np.nan, np.inf, -np.inf, -0.0], F32), np.full(4, 1, F32)],
+            diff=False,
+            note="NaN stays",
+        )
+    ],
+    doc="The middle operand, limited to the interval of the others; the tangent passes strictly inside.",
+)

@@ -1,0 +1,78 @@
+"""Parts of complex numbers. Transposes are those of the real-linear maps without conjugation, as in JAX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xformlib.dtypes import real_dtype
+from xformlib.op import Op
+from xformlib.ops.arithmetic import neg
+from xformlib.ops.creation import full
+from xformlib.ops.samples import C64, F32, smooth, special
+
+__all__ = ["complex", "conj", "imag", "real"]
+
+
+def _complex_of(dtype: Any) -> Any:
+    return np.dtype(np.complex128 if dtype == np.float64 else np.complex64)
+
+
+def _part_type(x: Any) -> Any:
+    return x.shape, real_dtype(x.dtype)
+
+
+def _zeros(x: Any) -> Any:
+    return full(x.shape, 0, x.dtype)
+
+
+def _make(re: Any, im: Any) -> Any:
+    out = np.empty(re.shape, _complex_of(re.dtype))
+    out.real = re
+    out.imag = im
+    return out
+
+
+real = Op(
+    "stablehlo.real",
+    numpy=np.real,
+    kind="elementwise",
+    types=_part_type,
+    linear="all",
+    transpose=(lambda ct, x: complex(ct, _zeros(ct)),),
+    samples=smooth(1, dtypes=[C64]),
+    doc="Real part.",
+)
+
+imag = Op(
+    "stablehlo.imag",
+    numpy=np.imag,
+    kind="elementwise",
+    types=_part_type,
+    linear="all",
+    transpose=(lambda ct, x: complex(_zeros(ct), neg(ct)),),
+    samples=smooth(1, dtypes=[C64]),
+    doc="Imaginary part.",
+)
+
+complex = Op(
+    "stablehlo.complex",
+    numpy=_make,
+    kind="elementwise",
+    types=lambda re, im: (re.shape, _complex_of(re.dtype)),
+    linear="all",
+    transpose=(lambda ct, re, im: real(ct), lambda ct, re, im: neg(imag(ct))),
+    samples=[*smooth(2, dtypes=[F32]), *special(2, [F32])],
+    doc="Complex numbers of real and imaginary parts.",
+)
+
+conj = Op(
+    "chlo.conj",
+    numpy=np.conj,
+    kind="elementwise",
+    linear="all",
+    transpose=(lambda ct, x: conj(ct),),
+    samples=smooth(1, dtypes=[C64]),
+    doc="Complex conjugate.",
+)

@@ -1,0 +1,84 @@
+"""Ops that exist for derivatives only.
+
+``where(x < 1, x, sqrt(x))`` is the identity near 0, so its derivative there is 1; but reverse mode multiplies the zero
+cotangent of the untaken branch by the infinite slope of ``sqrt``, which is NaN. The derivative rules of functions whose
+slope can be infinite or NaN use :data:`strong_mul` and :data:`strong_div`, in which a zero tangent wins: no cotangent
+arrives, so none leaves. They are ops of their own since they must stay linear in the tangent, which a select on it is
+not. Sums and products don't use them: their slopes are the user's own values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xformlib.op import Op, Sample
+from xformlib.ops.samples import BF16, C64, F16, F32, F64, smooth
+
+__all__ = ["stop_gradient", "strong_div", "strong_mul"]
+
+
+def _mul(t: Any, c: Any) -> Any:
+    return np.where(t == 0, np.zeros((), t.dtype), t * c)
+
+
+def _div(t: Any, c: Any) -> Any:
+    return np.where(t == 0, np.zeros((), t.dtype), t / c)
+
+
+def _infinite_slopes(name: str, slope: float) -> list[Sample]:
+    return [
+        Sample(
+            lambda rng, d=d: [np.array([0, -0.0, 1, -2, np.nan]).astype(d), np.full(5, slope).astype(d)],
+            diff=False,
+            note=f"zero tangents, {name}",
+        )
+        for d in (F32, F16, BF16, F64)
+    ]
+
+
+strong_mul = Op(
+    "xform.strong_multiply",
+    numpy=_mul,
+    kind="elementwise",
+    jvp=(lambda dt, ans, t, c: strong_mul(dt, c), lambda dc, ans, t, c: strong_mul(t, dc)),
+    transpose=(lambda ct, t, c: strong_mul(ct, c), lambda ct, t, c: strong_mul(t, ct)),
+    samples=[*smooth(2, 0.5, 2, [F32, C64]), *_infinite_slopes("infinite slopes", np.inf)],
+    doc="Tangent times slope; zero where the tangent is zero, whatever the slope.",
+)
+
+
+def _div_slope(dc: Any, ans: Any, t: Any, c: Any) -> Any:
+    from xformlib.ops.arithmetic import neg
+
+    return neg(strong_mul(strong_div(ans, c), dc))
+
+
+strong_div = Op(
+    "xform.strong_divide",
+    numpy=_div,
+    kind="elementwise",
+    jvp=(lambda dt, ans, t, c: strong_div(dt, c), _div_slope),
+    transpose=(lambda ct, t, c: strong_div(ct, c), None),
+    samples=[*smooth(2, 0.5, 2, [F32, C64]), *_infinite_slopes("zero divisors", 0.0)],
+    doc="Tangent divided by a value; zero where the tangent is zero, whatever the divisor.",
+)
+
+stop_gradient = Op(
+    "xform.stop_gradient",
+    numpy=lambda x: x,
+    kind="movement",
+    types=lambda x: (x.shape, x.dtype),
+    jvp=(None,),
+    batch=lambda size, operands, batched: stop_gradient(operands[0]),
+    factors=lambda x: _same(len(x.shape)),
+    samples=smooth(1, dtypes=[F32, F16, BF16, F64, C64], diff=False, note="derivative zero by definition"),
+    doc="The same value, taken as constant by derivatives.",
+)
+
+
+def _same(rank: int) -> str:
+    from xformlib.ops.factors import factor_text
+
+    return factor_text([range(rank)], [range(rank)])

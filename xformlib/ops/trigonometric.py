@@ -1,0 +1,188 @@
+"""Trigonometric and hyperbolic functions and their inverses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xformlib.op import Op
+from xformlib.ops.arithmetic import add, div, in_float32, mul, neg, rsqrt, sub
+from xformlib.ops.exponential import logistic
+from xformlib.ops.gradient import strong_div, strong_mul
+from xformlib.ops.samples import BF16, C64, F16, F32, F64, smooth, special
+
+__all__ = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cos",
+    "cosh",
+    "sin",
+    "sinh",
+    "tan",
+    "tanh",
+]
+
+_FLOATS = [F32, F16, BF16, F64]
+
+
+def _samples(low: float, high: float) -> Any:
+    return [*smooth(1, low, high, [*_FLOATS, C64]), *special(1, _FLOATS)]
+
+
+def _square(x: Any) -> Any:
+    return mul(x, x)
+
+
+def _one_minus_square(x: Any) -> Any:
+    """1 - x^2 without cancellation near 1."""
+    return mul(sub(1.0, x), add(x, 1.0))
+
+
+def _one_plus_square(x: Any) -> Any:
+    return add(_square(x), 1.0)
+
+
+sin = Op(
+    "stablehlo.sine",
+    numpy=np.sin,
+    kind="elementwise",
+    jvp=(lambda t, ans, x: mul(t, cos(x)),),
+    samples=[*_samples(-3, 3), *smooth(1, 1e4, 1e6, [F32, F64], diff=False, note="large arguments")],
+    doc="Sine, of radians.",
+)
+
+cos = Op(
+    "stablehlo.cosine",
+    numpy=np.cos,
+    kind="elementwise",
+    jvp=(lambda t, ans, x: neg(mul(t, sin(x))),),
+    samples=[*_samples(-3, 3), *smooth(1, 1e4, 1e6, [F32, F64], diff=False, note="large arguments")],
+    doc="Cosine, of radians.",
+)
+
+tan = Op(
+    "stablehlo.tan",
+    numpy=in_float32(np.tan),
+    kind="elementwise",
+    jvp=(lambda t, ans, x: mul(t, _one_plus_square(ans)),),
+    samples=_samples(-1.2, 1.2),
+    doc="Tangent, of radians.",
+)
+
+
+def _tanh_slope(x: Any) -> Any:
+    """1 - tanh(x)^2 as 4 s(2x) s(-2x), which is right where tanh has saturated."""
+    return mul(mul(logistic(mul(x, 2.0)), logistic(mul(x, -2.0))), 4.0)
+
+
+tanh = Op(
+    "stablehlo.tanh",
+    numpy=np.tanh,
+    kind="elementwise",
+    jvp=(lambda t, ans, x: mul(t, _tanh_slope(x)),),
+    samples=_samples(-3, 3),
+    doc="Hyperbolic tangent.",
+)
+
+
+def _atan2(y: Any, x: Any) -> Any:
+    if y.dtype.kind == "c":
+        i = np.asarray(1j, y.dtype)
+        return -i * np.log((x + i * y) / np.sqrt(x * x + y * y))
+    return np.arctan2(y, x)
+
+
+def _norm2(y: Any, x: Any) -> Any:
+    return add(_square(x), _square(y))
+
+
+atan2 = Op(
+    "stablehlo.atan2",
+    numpy=in_float32(_atan2),
+    kind="elementwise",
+    jvp=(
+        lambda t, ans, y, x: strong_mul(t, div(x, _norm2(y, x))),
+        lambda t, ans, y, x: strong_mul(t, neg(div(y, _norm2(y, x)))),
+    ),
+    samples=[*smooth(2, 0.3, 2, _FLOATS), *special(2, [F32, F64])],
+    doc="Angle of the point (x, y), given as y, x.",
+)
+
+asin = Op(
+    "chlo.asin",
+    numpy=in_float32(np.arcsin),
+    kind="elementwise",
+    jvp=(lambda t, ans, x: strong_mul(t, rsqrt(_one_minus_square(x))),),
+    samples=_samples(-0.9, 0.9),
+    doc="Inverse sine.",
+)
+
+acos = Op(
+    "chlo.acos",
+    numpy=in_float32(np.arccos),
+    kind="elementwise",
+    jvp=(lambda t, ans, x: strong_mul(t, neg(rsqrt(_one_minus_square(x)))),),
+    samples=_samples(-0.9, 0.9),
+    doc="Inverse cosine.",
+)
+
+atan = Op(
+    "chlo.atan",
+    numpy=in_float32(np.arctan),
+    kind="elementwise",
+    jvp=(lambda t, ans, x: strong_div(t, _one_plus_square(x)),),
+    samples=_samples(-3, 3),
+    doc="Inverse tangent.",
+)
+
+sinh = Op(
+    "chlo.sinh",
+    numpy=in_float32(np.sinh),
+    kind="elementwise",
+    jvp=(lambda t, ans, x: mul(t, cosh(x)),),
+    samples=_samples(-3, 3),
+    doc="Hyperbolic sine.",
+)
+
+cosh = Op(
+    "chlo.cosh",
+    numpy=in_float32(np.cosh),
+    kind="elementwise",
+    jvp=(lambda t, ans, x: mul(t, sinh(x)),),
+    samples=_samples(-3, 3),
+    doc="Hyperbolic cosine.",
+)
+
+asinh = Op(
+    "chlo.asinh",
+    numpy=in_float32(np.arcsinh),
+    kind="elementwise",
+    jvp=(lambda t, ans, x: mul(t, rsqrt(_one_plus_square(x))),),
+    samples=_samples(-3, 3),
+    doc="Inverse hyperbolic sine.",
+)
+
+acosh = Op(
+    "chlo.acosh",
+    numpy=in_float32(np.arccosh),
+    kind="elementwise",
+    # Two roots, not one of the product: the branch of the complex function is then right on the whole plane.
+    jvp=(lambda t, ans, x: strong_mul(t, mul(rsqrt(sub(x, 1.0)), rsqrt(add(x, 1.0)))),),
+    samples=[*smooth(1, 1.2, 4, [*_FLOATS, C64]), *special(1, _FLOATS)],
+    doc="Inverse hyperbolic cosine.",
+)
+
+atanh = Op(
+    "chlo.atanh",
+    numpy=in_float32(np.arctanh),
+    kind="elementwise",
+    jvp=(lambda t, ans, x: strong_div(t, _one_minus_square(x)),),
+    samples=_samples(-0.9, 0.9),
+    doc="Inverse hyperbolic tangent.",
+)
