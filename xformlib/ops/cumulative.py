@@ -39,8 +39,8 @@ def _emitter(name: str, body: str, init: Callable[[Any], Any]) -> Any:
         (x,) = operands
         wide = accumulator(x.dtype)
         if wide != x.dtype:
-            running = registry[name](ew.convert_element_type(x, new_dtype=wide), axis=axis, reverse=reverse)
-            return ew.convert_element_type(running, new_dtype=x.dtype)._value.owner
+            running = registry[name](ew.convert(x, dtype=wide), axis=axis, reverse=reverse)
+            return ew.convert(running, dtype=x.dtype)._value.owner
         start = frame.tracer_of(np.asarray(init(x.dtype), x.dtype))
         rank, n, scalar = len(x.shape), x.shape[axis], tensor_type((), x.dtype)
         padding = np.zeros((rank, 2), np.int64)

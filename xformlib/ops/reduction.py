@@ -224,7 +224,7 @@ def _extremum_tangent(tangents: Any, ans: Any, x: Any, dimensions: tuple[int, ..
     """The mean of the tangents where the extremum is attained."""
     (t,) = tangents
     attained = ew.eq(x, expand(ans, x, dimensions))
-    count = reduce_sum(ew.convert_element_type(attained, new_dtype=t.dtype), dimensions=dimensions)
+    count = reduce_sum(ew.convert(attained, dtype=t.dtype), dimensions=dimensions)
     return ew.div(reduce_sum(ew.select(attained, t, full(t.shape, 0, t.dtype)), dimensions=dimensions), count)
 
 
@@ -343,7 +343,7 @@ def _arg(name: str, numpy: Callable[..., Any], extremum: Callable[[], Op]) -> Op
         best = expand(extremum()(x, dimensions=(axis,)), x, (axis,))
         hit = ew.eq(x, best)
         if dtypes.issubdtype(x.dtype, np.inexact):
-            hit = ew.or_(hit, ew.ne(x, x))
+            hit = ew.bitwise_or(hit, ew.ne(x, x))
         position = iota(shape=x.shape, dtype=index_dtype, iota_dimension=axis)
         nowhere = full(x.shape, dtypes.iinfo(index_dtype).max, index_dtype)
         return reduce_min(ew.select(hit, position, nowhere), dimensions=(axis,))._value.owner

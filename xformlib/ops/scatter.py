@@ -175,7 +175,7 @@ def _points(operand: Any, indices: Any, updates: Any, dims: ScatterDims) -> _Poi
     inside = full(layout.points, True, np.bool_)
     for i, d in enumerate(layout.lead):
         column = _position(layout, i, indices, dims.index_vector_dim, dtype)
-        inside = ew.and_(inside, ew.and_(ew.ge(column, 0), ew.lt(column, operand.shape[d])))
+        inside = ew.bitwise_and(inside, ew.bitwise_and(ew.ge(column, 0), ew.lt(column, operand.shape[d])))
         columns.append(expand_dims(column, [len(layout.points)]))
     index = concatenate(*columns, dimension=len(layout.points)) if columns else full((*layout.points, 0), 0, dtype)
     return _Points(layout, index, inside)
@@ -188,7 +188,7 @@ def _position(layout: Layout, i: int, indices: Any, index_vector_dim: int, dtype
     if component is not None:
         start = _start(indices, index_vector_dim, component, 1 if window is None else shape[window])
         near = ew.min(start, min(layout.shape[layout.lead[i]], dtypes.iinfo(start.dtype).max))
-        start = ew.convert_element_type(near, new_dtype=dtype)
+        start = ew.convert(near, dtype=dtype)
         position = broadcast_in_dim(start, shape=shape, broadcast_dimensions=tuple(range(len(start.shape))))
     for axis in (layout.batch_axis[i], window):
         if axis is not None:
@@ -244,7 +244,7 @@ def _winners(points: _Points) -> Any:
 def _put_transpose(ct: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> Any:
     points = _points(operand, indices, updates, params["scatter_dimension_numbers"])
     if not params["unique_indices"]:
-        points = replace(points, inside=ew.and_(points.inside, _winners(points)))
+        points = replace(points, inside=ew.bitwise_and(points.inside, _winners(points)))
     return points.restored(points.where_inside(points.gather(ct)))
 
 
@@ -281,11 +281,11 @@ def _mul_tangent(t: Any, ans: Any, operand: Any, indices: Any, updates: Any, **p
 def _extremum_tangent(tangents: Any, ans: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> Any:
     """The mean of the tangents of all that attain the extremum: the operand's own element and updates."""
     points = _points(operand, indices, updates, params["scatter_dimension_numbers"])
-    own = ew.or_(ew.eq(operand, ans), ew.ne(operand, operand))
+    own = ew.bitwise_or(ew.eq(operand, ans), ew.ne(operand, operand))
     taken = points.arranged(updates)
     hit = ew.eq(points.gather(ans), taken)
     inside = broadcast_in_dim(points.inside, shape=hit.shape, broadcast_dimensions=tuple(range(points.rank)))
-    hit = points.restored(ew.and_(hit, inside))
+    hit = points.restored(ew.bitwise_and(hit, inside))
 
     def masked_sum(kept: Any, added: Any) -> Any:
         total = None if kept is None else ew.select(own, kept, _zeros(kept))

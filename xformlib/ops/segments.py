@@ -32,7 +32,7 @@ def sorted_runs(rows: Any) -> tuple[Any, Any, Any]:
 
     position = iota(shape=rows.shape, dtype=np.dtype(np.int32), iota_dimension=0)
     rows, order = sort(rows, position, dimension=0, is_stable=True, num_keys=1)
-    return rows, order, ew.and_(ew.ne(rows, shift_rows(rows, -1, -2)), ew.ge(rows, 0))
+    return rows, order, ew.bitwise_and(ew.ne(rows, shift_rows(rows, -1, -2)), ew.ge(rows, 0))
 
 
 def take_rows(x: Any, order: Any) -> Any:
