@@ -18,6 +18,7 @@ from xformlib.ops.conversion import bitcast_convert, convert, reduce_precision
 from xformlib.ops.exponential import exp, expm1, log, log1p, logistic
 from xformlib.ops.gradient import stop_gradient
 from xformlib.ops.rounding import ceil, floor, is_finite, nextafter, round_nearest_afz, round_nearest_even
+from xformlib.ops.special import erf, erf_inv, erfc
 from xformlib.ops.trigonometric import (
     acos,
     acosh,
@@ -61,6 +62,9 @@ __all__ = [
     "count_leading_zeros",
     "div",
     "eq",
+    "erf",
+    "erf_inv",
+    "erfc",
     "exp",
     "expm1",
     "floor",
