@@ -183,8 +183,15 @@ class Frame:
         key = (value.dtype, value.tobytes())
         made = self.constants.get(key)
         if made is None:
-            made = self.constants[key] = self._create(registry["stablehlo.constant"], (), {"value": value}).result
+            made = self.constants[key] = self._literal(value)._value
         return Tracer(made, self, (), value.dtype, weak_type)
+
+    def _literal(self, value: np.ndarray) -> Tracer:
+        if value.dtype.kind == "c":  # MLIR's bindings can't read complex literals back
+            parts = [self._literal(np.ascontiguousarray(x).reshape(value.shape)) for x in (value.real, value.imag)]
+            return self.emit(registry["stablehlo.complex"], parts, {})  # type: ignore[no-any-return]
+        operation = self._create(registry["stablehlo.constant"], (), {"value": value})
+        return Tracer(operation.result, self, value.shape, value.dtype, False)
 
     def _check_visible(self, x: Tracer) -> None:
         frame: Frame | None = self
@@ -208,8 +215,8 @@ class Frame:
                 from xformlib.keys import bind_keys
 
                 return bind_keys(op, operands, params)
-        if op.name == "stablehlo.constant" and not params["value"].shape:
-            return self._constant(params["value"])
+        if op.name == "stablehlo.constant":
+            return self._literal(params["value"]) if params["value"].shape else self._constant(params["value"])
         if op.kind == "elementwise" and len(operands) > 1:
             operands = _broadcast_scalars(operands)
         tracers = [self.tracer_of(x, operands) for x in operands]
