@@ -249,7 +249,7 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -
     Args:
         prefix_tree: a tree that is like the upper part of ``full_tree``.
         full_tree: the tree that is broadcast to.
-        is_leaf: what counts as a leaf, in both trees.
+        is_leaf: what counts as a leaf of ``prefix_tree`` (None, for one).
 
     Raises:
         TreeError: ``prefix_tree`` is not a prefix of ``full_tree``.
@@ -260,7 +260,7 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -
     leaves, treedef = tree_flatten(prefix_tree, is_leaf)
     out: list[Any] = []
     for x, part in zip(leaves, treedef.flatten_up_to(full_tree), strict=True):
-        out += [x] * tree_flatten(part, is_leaf)[1].num_leaves
+        out += [x] * tree_structure(part).num_leaves
     return out
 
 
@@ -270,7 +270,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> 
     >>> tree_broadcast((1, 2), ([0, 0], {"a": 0}))
     ([1, 1], {'a': 2})
     """
-    return tree_structure(full_tree, is_leaf).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
+    return tree_structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
 
 def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> list[Callable[[str], ValueError]]:
