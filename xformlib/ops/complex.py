@@ -28,7 +28,7 @@ def _zeros(x: Any) -> Any:
 
 
 def _make(re: Any, im: Any) -> Any:
-    out = np.empty(re.shape, _complex_of(re.dtype))
+    out = np.empty(np.broadcast_shapes(re.shape, im.shape), _complex_of(re.dtype))
     out.real = re
     out.imag = im
     return out
