@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from xformlib import attributes
-from xformlib.array import Array, ArrayImpl, Aval, Tracer
+from xformlib.array import Array, Aval, Tracer
 from xformlib.dtypes import KeyDType
 from xformlib.errors import (
     NotAnArrayError,
@@ -218,7 +218,7 @@ class Frame:
         if op.name == "stablehlo.constant":
             return self._literal(params["value"]) if params["value"].shape else self._constant(params["value"])
         if op.kind == "elementwise" and len(operands) > 1:
-            operands = _broadcast_scalars(operands)
+            operands = self._broadcast_scalars(operands)
         tracers = [self.tracer_of(x, operands) for x in operands]
         if op.emit is not None:
             with context, current_location(), self.ip:
@@ -228,6 +228,21 @@ class Frame:
         weak = op.weak and bool(tracers) and all([t.weak_type for t in tracers])
         results = [Tracer(v, self, *type_info(v.type), weak) for v in operation.results]
         return tuple(results) if op.multi else results[0]
+
+    def _broadcast_scalars(self, operands: Sequence[Any]) -> Sequence[Any]:
+        """Elementwise ops take rank-0 operands beside larger ones: broadcast them where the shapes differ."""
+        shape = next((x.shape for x in operands if isinstance(x, Array) and x.shape), ())
+        if not shape:
+            return operands
+        broadcast = registry["stablehlo.broadcast_in_dim"]
+        params = {"shape": shape, "broadcast_dimensions": ()}
+        out = []
+        for x in operands:
+            if not getattr(x, "shape", ()):
+                # Here, also if this function is linear: broadcast outside, it would be a residual of full size.
+                x = self.emit(broadcast, (self.tracer_of(x, operands),), params)
+            out.append(x)
+        return out
 
     def _create(self, op: Op, tracers: Sequence[Tracer], params: dict[str, Any]) -> ir.Operation:
         values = [t._value for t in tracers]
@@ -308,26 +323,6 @@ def _dtype_beside(x: Any, operands: Sequence[Any]) -> Any:
             if isinstance(y, Array):
                 return y.dtype
     return None
-
-
-def _broadcast_scalars(operands: Sequence[Any]) -> Sequence[Any]:
-    """Elementwise ops take rank-0 operands beside larger ones: broadcast them where the shapes differ."""
-    shape: tuple[int, ...] = ()
-    for x in operands:
-        if isinstance(x, Array) and x.shape:
-            shape = x.shape
-            break
-    if not shape:
-        return operands
-    broadcast = registry["stablehlo.broadcast_in_dim"]
-    out = []
-    for x in operands:
-        if not getattr(x, "shape", ()):
-            if not isinstance(x, Array):
-                x = ArrayImpl(np.asarray(x, _dtype_beside(x, operands)), not isinstance(x, np.ndarray | np.generic))
-            x = broadcast(x, shape=shape, broadcast_dimensions=())
-        out.append(x)
-    return out
 
 
 def stage(
