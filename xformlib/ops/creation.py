@@ -17,6 +17,18 @@ constant = Op(
     kind="inactive",
     attrs={"value": "elements"},
     types=lambda value: (value.shape, value.dtype),
+    samples=[
+        Sample(lambda rng: [], {"value": np.asarray(value, dtype)}, ulp=0)
+        for value, dtype in [
+            (2.5, np.float32),
+            ([[1, -2, 3], [0, 5, 127]], np.int8),
+            ([-0.0, np.inf, np.nan, 1e-45], np.float32),
+            ([True, False, True], np.bool_),
+            ([1 + 2j, complex(-0.0, np.nan)], np.complex64),
+            (np.zeros((0, 3)), np.float32),
+            ([2**64 - 1], np.uint64),
+        ]
+    ],
     doc="A literal array.",
 )
 
