@@ -1,4 +1,4 @@
-"""Arithmetic: sums, products, quotients, powers, roots, signs, extremes."""
+"""Arithmetic: sums, products, quotients, remainders, signs, extremes."""
 
 from __future__ import annotations
 
@@ -6,38 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from xformlib.dtypes import real_dtype
 from xformlib.op import Op
-from xformlib.ops.comparison import eq, ge, gt, lt, select
-from xformlib.ops.creation import full
+from xformlib.ops.comparison import eq, gt, lt, select
 from xformlib.ops.gradient import strong_div, strong_mul
-from xformlib.ops.samples import BF16, BOOL, C64, F16, F32, F64, I8, I32, U8, U32, smooth, special
+from xformlib.ops.samples import BF16, BOOL, C64, F16, F32, F64, I8, I32, U8, U32, smooth, special, values
 
-__all__ = ["abs", "add", "cbrt", "div", "max", "min", "mul", "neg", "pow", "rem", "rsqrt", "sign", "sqrt", "sub"]
+__all__ = ["abs", "add", "div", "max", "min", "mul", "neg", "rem", "sign", "sub"]
 
-_FLOATS = [F32, F16, BF16, F64]
-_NUMBERS = [*_FLOATS, C64, I8, I32, U8, U32]
-_SPECIAL = [F32, F16, BF16, F64, I8, I32, U8, U32]
-
-
-def _zeros(x: Any) -> Any:
-    return full(x.shape, 0, x.dtype)
+FLOATS = [F32, F16, BF16, F64]
+_SIGNED = [*FLOATS, I8, I32]
+_NUMBERS = [*FLOATS, C64, I8, I32, U8, U32]
+_ORDERED = [*FLOATS, I8, I32, U8, U32]
 
 
 def is_complex(x: Any) -> bool:
     """Whether elements are complex."""
     return bool(x.dtype.kind == "c")
-
-
-def in_float32(f: Any) -> Any:
-    """A NumPy function that computes 16-bit floats in float32 and rounds once."""
-
-    def rule(*xs: Any) -> Any:
-        dtype = xs[0].dtype
-        if dtype.itemsize > 2 or dtype.kind not in "fV":
-            return f(*xs)
-        return np.asarray(f(*[x.astype(np.float32) for x in xs])).astype(dtype)
-
-    return rule
 
 
 add = Op(
@@ -46,7 +31,7 @@ add = Op(
     kind="elementwise",
     linear="all",
     transpose=(lambda ct, x, y: ct, lambda ct, x, y: ct),
-    samples=[*smooth(2, dtypes=[*_NUMBERS, BOOL]), *special(2, _SPECIAL)],
+    samples=[*smooth(2, dtypes=[*_NUMBERS, BOOL]), *special(2, _ORDERED)],
     doc="Sum; of booleans the logical or.",
 )
 
@@ -56,7 +41,7 @@ sub = Op(
     kind="elementwise",
     linear="all",
     transpose=(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
-    samples=[*smooth(2, dtypes=_NUMBERS), *special(2, _SPECIAL)],
+    samples=[*smooth(2, dtypes=_NUMBERS), *special(2, _ORDERED)],
     doc="Difference.",
 )
 
@@ -66,32 +51,56 @@ mul = Op(
     kind="elementwise",
     jvp=(lambda t, ans, x, y: mul(t, y), lambda t, ans, x, y: mul(x, t)),
     transpose=(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
-    samples=[*smooth(2, dtypes=[*_NUMBERS, BOOL]), *special(2, _SPECIAL)],
+    samples=[*smooth(2, dtypes=[*_NUMBERS, BOOL]), *special(2, _ORDERED)],
     doc="Product; of booleans the logical and.",
+)
+
+neg = Op(
+    "stablehlo.negate",
+    numpy=np.negative,
+    kind="elementwise",
+    linear="all",
+    transpose=(lambda ct, x: neg(ct),),
+    samples=[*smooth(1, dtypes=_NUMBERS), *special(1, _ORDERED)],
+    doc="Negation; of unsigned integers modulo their range.",
 )
 
 # -- division -------------------------------------------------------------------------------------------------------
 
 
 def _div(x: Any, y: Any) -> Any:
-    if x.dtype.kind not in "iu":
+    kind = x.dtype.kind
+    if kind == "c":
+        return _complex_quotient(x, y)
+    if kind not in "iu":
         return np.divide(x, y)
     zero = y == 0
-    safe = np.where(zero, np.ones((), y.dtype), y)
-    quotient = np.floor_divide(x, safe)
-    if x.dtype.kind == "i":  # towards zero, as in C
-        rest = x - quotient * safe
-        quotient = quotient + ((rest != 0) & ((x < 0) != (safe < 0))).astype(x.dtype)
+    quotient = np.floor_divide(x, y + zero)  # by 1 in place of 0
+    if kind == "i":  # towards zero, as in C
+        quotient = quotient + ((quotient < 0) & (quotient * y != x))
     return np.where(zero, np.array(-1).astype(x.dtype), quotient)
+
+
+def _complex_quotient(x: Any, y: Any) -> Any:
+    """NumPy's quotient; dividing by zero gives infinities where the parts of x are not zero, and by infinity zero."""
+    out = np.divide(x, y)
+    lost = np.isnan(out.real) & np.isnan(out.imag)
+    if lost.any():
+        by_zero = np.empty_like(out)
+        by_zero.real, by_zero.imag = x.real / np.abs(y), x.imag / np.abs(y)
+        infinite = np.isinf(y.real) | np.isinf(y.imag)
+        finite = np.isfinite(x.real) & np.isfinite(x.imag)
+        out = np.where(lost & (y == 0), by_zero, out)
+        out = np.where(lost & infinite & finite, np.zeros((), x.dtype), out)
+    return out
 
 
 def _rem(x: Any, y: Any) -> Any:
     if x.dtype.kind not in "iu":
         return np.fmod(x, y)
     zero = y == 0
-    safe = np.where(zero, np.ones((), y.dtype), y)
-    if x.dtype.kind == "i":  # the remainder by -1 is 0 also for the smallest integer, where the division overflows
-        safe = np.where(safe == -1, np.ones((), y.dtype), safe)
+    # The remainder by -1 is 0 also for the smallest integer, where the division overflows.
+    safe = np.where(zero | (y == -1), np.ones((), y.dtype), y) if x.dtype.kind == "i" else y + zero
     return np.where(zero, x, np.fmod(x, safe))
 
 
@@ -104,30 +113,20 @@ div = Op(
         lambda t, ans, x, y: strong_mul(t, neg(div(ans, y))),
     ),
     transpose=(lambda ct, x, y: strong_div(ct, y), None),
-    samples=[*smooth(2, 0.5, 3, _NUMBERS), *special(2, _SPECIAL)],
+    samples=[*smooth(2, 0.5, 3, _NUMBERS), *special(2, _ORDERED)],
     doc="Quotient; of integers rounded towards zero, -1 for division by zero, the smallest by -1 is itself.",
 )
 
 rem = Op(
     "stablehlo.remainder",
-    numpy=in_float32(_rem),
+    numpy=_rem,
     kind="elementwise",
-    jvp=(lambda t, ans, x, y: t, lambda t, ans, x, y: mul(t, neg(div(sub(x, ans), y)))),
-    samples=[*smooth(2, 0.6, 3, [F32, F64, F16, BF16, I8, I32, U8, U32]), *special(2, [F32, F64, I8, I32, U8, U32])],
+    jvp=(lambda t, ans, x, y: t, lambda t, ans, x, y: strong_mul(t, neg(div(sub(x, ans), y)))),
+    samples=[*smooth(2, 0.6, 3, _ORDERED), *special(2, [F32, F64, I8, I32, U8, U32])],
     doc="Remainder with the sign of the dividend, as C's fmod; of integers the dividend itself for division by zero.",
 )
 
 # -- signs ----------------------------------------------------------------------------------------------------------
-
-neg = Op(
-    "stablehlo.negate",
-    numpy=np.negative,
-    kind="elementwise",
-    linear="all",
-    transpose=(lambda ct, x: neg(ct),),
-    samples=[*smooth(1, dtypes=_NUMBERS), *special(1, _SPECIAL)],
-    doc="Negation; of unsigned integers modulo their range.",
-)
 
 
 def _abs_tangent(t: Any, ans: Any, x: Any) -> Any:
@@ -138,39 +137,37 @@ def _abs_tangent(t: Any, ans: Any, x: Any) -> Any:
     return real(mul(t, conj(sign(x))))
 
 
-def _abs_types(x: Any) -> Any:
-    from xformlib.dtypes import real_dtype
-
-    return x.shape, real_dtype(x.dtype)
-
-
 abs = Op(
     "stablehlo.abs",
     numpy=np.abs,
     kind="elementwise",
-    types=_abs_types,
+    types=lambda x: (x.shape, real_dtype(x.dtype)),
     jvp=(_abs_tangent,),
-    samples=[*smooth(1, 0.2, 2, [F32, F16, BF16, F64, C64, I8, I32]), *special(1, [F32, F16, BF16, F64, I8, I32])],
+    samples=[
+        *smooth(1, 0.2, 2, [*_SIGNED, C64]),
+        *smooth(1, -2, -0.2),
+        *special(1, _SIGNED),
+        *values([3e38 + 1e38j, 1e-30 + 1e-30j, 0, complex(np.inf, np.nan)], [C64]),
+    ],
     doc="Absolute value, real for complex operands; its derivative at 0 is 0.",
 )
 
 
 def _sign(x: Any) -> Any:
     if x.dtype.kind == "c":
-        size = np.abs(x)
-        return np.where(size == 0, np.zeros((), x.dtype), x / np.where(size == 0, np.ones((), size.dtype), size))
-    return np.where(x == 0, x, np.sign(x))  # the sign of a zero is that zero
+        return np.sign(x)
+    return np.sign(x) if x.dtype.kind in "iu" else np.copysign(np.sign(x), x)  # the sign of a zero is that zero
 
 
 def _sign_tangent(t: Any, ans: Any, x: Any) -> Any:
+    """The part of the tangent across the direction of x turns that direction."""
     if not is_complex(x):
         return None
     from xformlib.ops.complex import complex, conj, real
 
     size = abs(x)
-    radial = real(mul(conj(ans), t))
-    across = sub(t, mul(ans, complex(radial, _zeros(radial))))
-    return strong_div(across, complex(size, _zeros(size)))
+    across = sub(t, mul(ans, complex(real(mul(conj(ans), t)), 0.0)))
+    return strong_div(across, complex(size, 0.0))
 
 
 sign = Op(
@@ -178,15 +175,15 @@ sign = Op(
     numpy=_sign,
     kind="elementwise",
     jvp=(_sign_tangent,),
-    samples=[*smooth(1, 0.2, 2, [F32, F16, BF16, F64, C64, I8, I32]), *special(1, [F32, F16, BF16, F64, I8, I32])],
+    samples=[*smooth(1, 0.2, 2, [*_SIGNED, C64]), *special(1, _SIGNED)],
     doc="-1, 0 or 1, keeping the sign of zeros and NaN; of complex numbers z/|z|.",
 )
 
 # -- extremes ---------------------------------------------------------------------------------------------------------
 
 
-def _half(t: Any) -> Any:
-    return mul(t, 0.5)
+def _half_at_ties(t: Any, x: Any, y: Any) -> Any:
+    return select(eq(x, y), mul(t, 0.5), 0.0)
 
 
 max = Op(
@@ -194,10 +191,10 @@ max = Op(
     numpy=np.maximum,
     kind="elementwise",
     jvp=(
-        lambda t, ans, x, y: select(gt(x, y), t, select(eq(x, y), _half(t), _zeros(t))),
-        lambda t, ans, x, y: select(gt(y, x), t, select(eq(x, y), _half(t), _zeros(t))),
+        lambda t, ans, x, y: select(gt(x, y), t, _half_at_ties(t, x, y)),
+        lambda t, ans, x, y: select(gt(y, x), t, _half_at_ties(t, x, y)),
     ),
-    samples=[*smooth(2, dtypes=[*_FLOATS, I8, I32, U8, U32, BOOL]), *special(2, _SPECIAL)],
+    samples=[*smooth(2, dtypes=[*_ORDERED, BOOL]), *special(2, _ORDERED)],
     doc="The larger; NaN if either is NaN. Ties share the tangent equally.",
 )
 
@@ -206,88 +203,9 @@ min = Op(
     numpy=np.minimum,
     kind="elementwise",
     jvp=(
-        lambda t, ans, x, y: select(lt(x, y), t, select(eq(x, y), _half(t), _zeros(t))),
-        lambda t, ans, x, y: select(lt(y, x), t, select(eq(x, y), _half(t), _zeros(t))),
+        lambda t, ans, x, y: select(lt(x, y), t, _half_at_ties(t, x, y)),
+        lambda t, ans, x, y: select(lt(y, x), t, _half_at_ties(t, x, y)),
     ),
-    samples=[*smooth(2, dtypes=[*_FLOATS, I8, I32, U8, U32, BOOL]), *special(2, _SPECIAL)],
+    samples=[*smooth(2, dtypes=[*_ORDERED, BOOL]), *special(2, _ORDERED)],
     doc="The smaller; NaN if either is NaN. Ties share the tangent equally.",
-)
-
-# -- powers and roots -----------------------------------------------------------------------------------------------
-
-
-def _pow(x: Any, y: Any) -> Any:
-    if x.dtype.kind not in "iu":
-        return np.power(x, y)
-    negative = y < 0
-    exponent = np.where(negative, np.zeros((), y.dtype), y).astype(np.uint64)
-    result = np.ones(np.broadcast_shapes(x.shape, y.shape), x.dtype)
-    base = np.broadcast_to(x, result.shape)
-    while exponent.any():
-        result = np.where(exponent & 1, result * base, result).astype(x.dtype)
-        base = base * base
-        exponent = exponent >> np.uint64(1)
-    # 1/x^n is an integer for x = 1 and x = -1 only; 0 ** -n follows the division by zero.
-    parity = np.where(y & 1, x, np.ones((), x.dtype))
-    inverse = np.where(x == 1, x, np.where(x == 0, np.array(-1).astype(x.dtype), np.zeros((), x.dtype)))
-    if x.dtype.kind == "i":
-        inverse = np.where(x == -1, parity, inverse)
-    return np.where(negative, inverse, result).astype(x.dtype)
-
-
-def _pow_base(t: Any, ans: Any, x: Any, y: Any) -> Any:
-    flat = eq(y, 0)  # x^0 is constant, also at 0
-    slope = mul(y, pow(x, select(flat, full(y.shape, 1, y.dtype), sub(y, 1))))
-    return strong_mul(t, select(flat, _zeros(y), slope))
-
-
-def _pow_exponent(t: Any, ans: Any, x: Any, y: Any) -> Any:
-    from xformlib.ops.exponential import log
-
-    if is_complex(x):
-        return strong_mul(t, mul(log(select(eq(x, 0), full(x.shape, 1, x.dtype), x)), ans))
-    from xformlib.ops.bitwise import bitwise_and
-
-    constant = bitwise_and(eq(x, 0), ge(y, 0))  # 0^y is 0 on both sides
-    return strong_mul(t, mul(log(select(constant, full(x.shape, 1, x.dtype), x)), ans))
-
-
-pow = Op(
-    "stablehlo.power",
-    numpy=in_float32(_pow),
-    kind="elementwise",
-    jvp=(_pow_base, _pow_exponent),
-    samples=[
-        *smooth(2, 0.5, 2, [F32, F64, F16, BF16, C64]),
-        *smooth(2, 0, 4, [I32, U8]),
-        *special(2, [F32, F64, I32], ulp=4),
-    ],
-    doc="Power, with C's special cases; x^0 is 1 and has derivative 0 everywhere.",
-)
-
-sqrt = Op(
-    "stablehlo.sqrt",
-    numpy=np.sqrt,
-    kind="elementwise",
-    jvp=(lambda t, ans, x: strong_mul(t, div(full(x.shape, 0.5, x.dtype), ans)),),
-    samples=[*smooth(1, 0.2, 4, [*_FLOATS, C64]), *special(1, _FLOATS)],
-    doc="Square root, correctly rounded; infinite slope at 0.",
-)
-
-rsqrt = Op(
-    "stablehlo.rsqrt",
-    numpy=in_float32(lambda x: np.reciprocal(np.sqrt(x))),
-    kind="elementwise",
-    jvp=(lambda t, ans, x: strong_mul(t, mul(div(ans, x), -0.5)),),
-    samples=[*smooth(1, 0.2, 4, [*_FLOATS, C64]), *special(1, _FLOATS)],
-    doc="Reciprocal square root.",
-)
-
-cbrt = Op(
-    "stablehlo.cbrt",
-    numpy=in_float32(np.cbrt),
-    kind="elementwise",
-    jvp=(lambda t, ans, x: strong_div(t, mul(mul(ans, ans), 3.0)),),
-    samples=[*smooth(1, 0.2, 4, _FLOATS), *special(1, _FLOATS)],
-    doc="Cube root.",
 )

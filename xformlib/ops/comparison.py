@@ -8,7 +8,6 @@ import numpy as np
 
 from xformlib.array import Array
 from xformlib.op import Op, Sample, bind
-from xformlib.ops.creation import full
 from xformlib.ops.samples import BF16, BOOL, C64, F16, F32, F64, I8, I32, U8, U32, smooth, special
 
 __all__ = ["clamp", "compare", "eq", "ge", "gt", "le", "lt", "ne", "select"]
@@ -25,7 +24,15 @@ _DIRECTIONS = {
 
 
 def _compare(x: Any, y: Any, comparison_direction: str, compare_type: str) -> Any:
+    if compare_type == "TOTALORDER":
+        x, y = _total_order(x), _total_order(y)
     return _DIRECTIONS[comparison_direction](x, y)
+
+
+def _total_order(x: Any) -> Any:
+    """Integers in the order -NaN, -inf, ..., -0, 0, ..., inf, NaN of floating-point numbers."""
+    bits = x.view(f"i{x.dtype.itemsize}")
+    return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
 
 
 def _params(direction: str, kind: str) -> dict[str, str]:
@@ -47,10 +54,11 @@ compare = Op(
             *special(2, [F32, F16, BF16, F64], _params(direction, "FLOAT")),
             *special(2, [I8, I32], _params(direction, "SIGNED")),
             *special(2, [U8, U32, BOOL], _params(direction, "UNSIGNED")),
+            *special(2, [F32], _params(direction, "TOTALORDER")),
         ]
     ]
     + smooth(2, dtypes=[C64], params=_params("EQ", "FLOAT"), diff=False),
-    doc="Compares; NaN is unequal to everything and not ordered.",
+    doc="Compares; NaN is unequal to everything and not ordered, except in the total order.",
 )
 
 
@@ -74,15 +82,11 @@ def _comparison(direction: str) -> Any:
 eq, ne, lt, le, gt, ge = (_comparison(d) for d in ("EQ", "NE", "LT", "LE", "GT", "GE"))
 
 
-def _zeros(x: Any) -> Any:
-    return full(x.shape, 0, x.dtype)
-
-
 def _select_tangent(tangents: Any, ans: Any, pred: Any, x: Any, y: Any) -> Any:
     _, tx, ty = tangents
     if tx is None and ty is None:
         return None
-    return select(pred, _zeros(ans) if tx is None else tx, _zeros(ans) if ty is None else ty)
+    return select(pred, 0.0 if tx is None else tx, 0.0 if ty is None else ty)
 
 
 def _select_batch(size: int, operands: Any, batched: Any) -> Any:
@@ -111,8 +115,8 @@ select = Op(
     batch=_select_batch,
     transpose=(
         None,
-        lambda ct, pred, x, y: select(pred, ct, _zeros(ct)),
-        lambda ct, pred, x, y: select(pred, _zeros(ct), ct),
+        lambda ct, pred, x, y: select(pred, ct, 0.0),
+        lambda ct, pred, x, y: select(pred, 0.0, ct),
     ),
     samples=[
         Sample(
@@ -132,21 +136,29 @@ select = Op(
 )
 
 
+def _low(t: Any, ans: Any, low: Any, x: Any, high: Any) -> Any:
+    from xformlib.ops.bitwise import bitwise_and
+
+    return select(bitwise_and(lt(x, low), lt(low, high)), t, 0.0)
+
+
 def _inside(t: Any, ans: Any, low: Any, x: Any, high: Any) -> Any:
     from xformlib.ops.bitwise import bitwise_and
 
-    return select(bitwise_and(gt(x, low), lt(x, high)), t, _zeros(ans))
+    return select(bitwise_and(gt(x, low), lt(x, high)), t, 0.0)
+
+
+def _high(t: Any, ans: Any, low: Any, x: Any, high: Any) -> Any:
+    from xformlib.ops.arithmetic import max
+
+    return select(gt(max(x, low), high), t, 0.0)
 
 
 clamp = Op(
     "stablehlo.clamp",
     numpy=lambda low, x, high: np.minimum(np.maximum(x, low), high),
     kind="elementwise",
-    jvp=(
-        lambda t, ans, low, x, high: select(gt(low, x), t, _zeros(ans)),
-        _inside,
-        lambda t, ans, low, x, high: select(lt(high, x), t, _zeros(ans)),
-    ),
+    jvp=(_low, _inside, _high),
     samples=[
         Sample(
             lambda rng, shape=shape: [

@@ -9,7 +9,6 @@ import numpy as np
 from xformlib.dtypes import real_dtype
 from xformlib.op import Op
 from xformlib.ops.arithmetic import neg
-from xformlib.ops.creation import full
 from xformlib.ops.samples import C64, F32, smooth, special
 
 __all__ = ["complex", "conj", "imag", "real"]
@@ -21,10 +20,6 @@ def _complex_of(dtype: Any) -> Any:
 
 def _part_type(x: Any) -> Any:
     return x.shape, real_dtype(x.dtype)
-
-
-def _zeros(x: Any) -> Any:
-    return full(x.shape, 0, x.dtype)
 
 
 def _make(re: Any, im: Any) -> Any:
@@ -40,7 +35,7 @@ real = Op(
     kind="elementwise",
     types=_part_type,
     linear="all",
-    transpose=(lambda ct, x: complex(ct, _zeros(ct)),),
+    transpose=(lambda ct, x: complex(ct, 0.0),),
     samples=smooth(1, dtypes=[C64]),
     doc="Real part.",
 )
@@ -51,7 +46,7 @@ imag = Op(
     kind="elementwise",
     types=_part_type,
     linear="all",
-    transpose=(lambda ct, x: complex(_zeros(ct), neg(ct)),),
+    transpose=(lambda ct, x: complex(0.0, neg(ct)),),
     samples=smooth(1, dtypes=[C64]),
     doc="Imaginary part.",
 )

@@ -1,6 +1,6 @@
 """All elementwise records, by JAX's names. They stand by topic in the modules imported here."""
 
-from xformlib.ops.arithmetic import abs, add, cbrt, div, max, min, mul, neg, pow, rem, rsqrt, sign, sqrt, sub
+from xformlib.ops.arithmetic import abs, add, div, max, min, mul, neg, rem, sign, sub
 from xformlib.ops.bitwise import (
     bitwise_and,
     bitwise_not,
@@ -17,6 +17,7 @@ from xformlib.ops.complex import complex, conj, imag, real
 from xformlib.ops.conversion import bitcast_convert, convert, reduce_precision
 from xformlib.ops.exponential import exp, expm1, log, log1p, logistic
 from xformlib.ops.gradient import stop_gradient
+from xformlib.ops.powers import cbrt, exp2, integer_pow, pow, rsqrt, sqrt, square
 from xformlib.ops.rounding import ceil, floor, is_finite, nextafter, round_nearest_afz, round_nearest_even
 from xformlib.ops.special import erf, erf_inv, erfc
 from xformlib.ops.trigonometric import (
@@ -66,11 +67,13 @@ __all__ = [
     "erf_inv",
     "erfc",
     "exp",
+    "exp2",
     "expm1",
     "floor",
     "ge",
     "gt",
     "imag",
+    "integer_pow",
     "is_finite",
     "le",
     "log",
@@ -99,6 +102,7 @@ __all__ = [
     "sin",
     "sinh",
     "sqrt",
+    "square",
     "stop_gradient",
     "sub",
     "tan",

@@ -65,7 +65,7 @@ def awkward(dtype: Any) -> np.ndarray:
     return cast(_SPECIAL, dtype)
 
 
-def cast(numbers: Sequence[float], dtype: Any) -> np.ndarray:
+def cast(numbers: Sequence[complex], dtype: Any) -> np.ndarray:
     """Numbers as a dtype, infinite where they are out of its range."""
     with np.errstate(over="ignore"):
         return np.array(numbers).astype(dtype)
@@ -84,7 +84,7 @@ def special(
 
 
 def values(
-    given: Sequence[float], dtypes: Sequence[Any], params: Mapping[str, Any] | None = None, **options: Any
+    given: Sequence[complex], dtypes: Sequence[Any], params: Mapping[str, Any] | None = None, **options: Any
 ) -> list[Sample]:
     """One operand of given values in each dtype. No derivatives."""
     options = {"diff": False, **options}

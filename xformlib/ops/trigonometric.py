@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from xformlib.op import Op
-from xformlib.ops.arithmetic import add, div, in_float32, mul, neg, rsqrt, sub
+from xformlib.ops.arithmetic import FLOATS, add, div, mul, neg, sub
 from xformlib.ops.exponential import logistic
 from xformlib.ops.gradient import strong_div, strong_mul
-from xformlib.ops.samples import BF16, C64, F16, F32, F64, smooth, special
+from xformlib.ops.powers import rsqrt, square
+from xformlib.ops.samples import C64, F32, F64, smooth, special
 
 __all__ = [
     "acos",
@@ -28,15 +29,9 @@ __all__ = [
     "tanh",
 ]
 
-_FLOATS = [F32, F16, BF16, F64]
-
 
 def _samples(low: float, high: float) -> Any:
-    return [*smooth(1, low, high, [*_FLOATS, C64]), *special(1, _FLOATS)]
-
-
-def _square(x: Any) -> Any:
-    return mul(x, x)
+    return [*smooth(1, low, high, [*FLOATS, C64]), *special(1, FLOATS)]
 
 
 def _one_minus_square(x: Any) -> Any:
@@ -45,7 +40,7 @@ def _one_minus_square(x: Any) -> Any:
 
 
 def _one_plus_square(x: Any) -> Any:
-    return add(_square(x), 1.0)
+    return add(square(x), 1.0)
 
 
 sin = Op(
@@ -68,7 +63,7 @@ cos = Op(
 
 tan = Op(
     "stablehlo.tan",
-    numpy=in_float32(np.tan),
+    numpy=np.tan,
     kind="elementwise",
     jvp=(lambda t, ans, x: mul(t, _one_plus_square(ans)),),
     samples=_samples(-1.2, 1.2),
@@ -99,24 +94,24 @@ def _atan2(y: Any, x: Any) -> Any:
 
 
 def _norm2(y: Any, x: Any) -> Any:
-    return add(_square(x), _square(y))
+    return add(square(x), square(y))
 
 
 atan2 = Op(
     "stablehlo.atan2",
-    numpy=in_float32(_atan2),
+    numpy=_atan2,
     kind="elementwise",
     jvp=(
         lambda t, ans, y, x: strong_mul(t, div(x, _norm2(y, x))),
         lambda t, ans, y, x: strong_mul(t, neg(div(y, _norm2(y, x)))),
     ),
-    samples=[*smooth(2, 0.3, 2, _FLOATS), *special(2, [F32, F64])],
+    samples=[*smooth(2, 0.3, 2, FLOATS), *special(2, [F32, F64])],
     doc="Angle of the point (x, y), given as y, x.",
 )
 
 asin = Op(
     "chlo.asin",
-    numpy=in_float32(np.arcsin),
+    numpy=np.arcsin,
     kind="elementwise",
     jvp=(lambda t, ans, x: strong_mul(t, rsqrt(_one_minus_square(x))),),
     samples=_samples(-0.9, 0.9),
@@ -125,7 +120,7 @@ asin = Op(
 
 acos = Op(
     "chlo.acos",
-    numpy=in_float32(np.arccos),
+    numpy=np.arccos,
     kind="elementwise",
     jvp=(lambda t, ans, x: strong_mul(t, neg(rsqrt(_one_minus_square(x)))),),
     samples=_samples(-0.9, 0.9),
@@ -134,7 +129,7 @@ acos = Op(
 
 atan = Op(
     "chlo.atan",
-    numpy=in_float32(np.arctan),
+    numpy=np.arctan,
     kind="elementwise",
     jvp=(lambda t, ans, x: strong_div(t, _one_plus_square(x)),),
     samples=_samples(-3, 3),
@@ -143,25 +138,25 @@ atan = Op(
 
 sinh = Op(
     "chlo.sinh",
-    numpy=in_float32(np.sinh),
+    numpy=np.sinh,
     kind="elementwise",
-    jvp=(lambda t, ans, x: mul(t, cosh(x)),),
+    jvp=(lambda t, ans, x: strong_mul(t, cosh(x)),),
     samples=_samples(-3, 3),
     doc="Hyperbolic sine.",
 )
 
 cosh = Op(
     "chlo.cosh",
-    numpy=in_float32(np.cosh),
+    numpy=np.cosh,
     kind="elementwise",
-    jvp=(lambda t, ans, x: mul(t, sinh(x)),),
+    jvp=(lambda t, ans, x: strong_mul(t, sinh(x)),),
     samples=_samples(-3, 3),
     doc="Hyperbolic cosine.",
 )
 
 asinh = Op(
     "chlo.asinh",
-    numpy=in_float32(np.arcsinh),
+    numpy=np.arcsinh,
     kind="elementwise",
     jvp=(lambda t, ans, x: mul(t, rsqrt(_one_plus_square(x))),),
     samples=_samples(-3, 3),
@@ -170,17 +165,17 @@ asinh = Op(
 
 acosh = Op(
     "chlo.acosh",
-    numpy=in_float32(np.arccosh),
+    numpy=np.arccosh,
     kind="elementwise",
     # Two roots, not one of the product: the branch of the complex function is then right on the whole plane.
     jvp=(lambda t, ans, x: strong_mul(t, mul(rsqrt(sub(x, 1.0)), rsqrt(add(x, 1.0)))),),
-    samples=[*smooth(1, 1.2, 4, [*_FLOATS, C64]), *special(1, _FLOATS)],
+    samples=[*smooth(1, 1.2, 4, [*FLOATS, C64]), *special(1, FLOATS)],
     doc="Inverse hyperbolic cosine.",
 )
 
 atanh = Op(
     "chlo.atanh",
-    numpy=in_float32(np.arctanh),
+    numpy=np.arctanh,
     kind="elementwise",
     jvp=(lambda t, ans, x: strong_div(t, _one_minus_square(x)),),
     samples=_samples(-0.9, 0.9),
