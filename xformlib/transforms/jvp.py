@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from xformlib import dtypes
 from xformlib.array import Aval
 from xformlib.errors import RuleError
@@ -106,4 +108,4 @@ def _differentiable(ans: Any) -> bool:
 
 def carries_tangent(aval: Aval | Any) -> bool:
     """Floating and complex values carry tangents; integers, booleans and keys don't."""
-    return dtypes.issubdtype(aval.dtype, dtypes.np.inexact)
+    return dtypes.issubdtype(aval.dtype, np.inexact)
