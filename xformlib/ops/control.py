@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from xformlib.array import ArrayImpl
 from xformlib.op import Op, state
 
 __all__ = ["call", "call_op"]
@@ -13,7 +16,7 @@ __all__ = ["call", "call_op"]
 def _run(*args: Any, program: Any) -> list[Any]:
     from xformlib.execution import execute
 
-    return [a._load() for a in execute(program, args)]
+    return [a._load() for a in execute(program, [ArrayImpl(np.asarray(a)) for a in args])]
 
 
 def _emit(frame: Any, operands: Sequence[Any], *, program: Any) -> Any:
