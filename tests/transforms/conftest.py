@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import contextvars
 from collections import Counter
 
 import pytest
 
-from xformlib.op import registry
+from xformlib.keys import physical_value
+from xformlib.op import registry, state
 from xformlib.staging import replay
+
+
+def interpret(program, args):
+    """Run a program on the NumPy rules, as the compiled program would: whatever is open, or running, around it."""
+    frame, run = state.frame, state.run
+    state.frame, state.run = None, contextvars.copy_context().run
+    try:
+        return [physical_value(x) for x in replay(program, args)]
+    finally:
+        state.frame, state.run = frame, run
 
 
 @pytest.fixture
 def interpreted(monkeypatch):
     """Calls of programs run on the NumPy rules: the passes are what is tested here, and the compiler is not needed."""
-    monkeypatch.setattr("xformlib.execution.execute", lambda program, args: replay(program, args))
+    monkeypatch.setattr("xformlib.execution.execute", interpret)
 
 
 @pytest.fixture
