@@ -10,6 +10,7 @@ from xformlib.dtypes import real_dtype
 from xformlib.op import Op
 from xformlib.ops.comparison import eq, gt, lt, select
 from xformlib.ops.gradient import strong_div, strong_mul
+from xformlib.ops.numpy_rules import is_narrow_integer, keep1, keep2, widened
 from xformlib.ops.samples import BF16, BOOL, C64, F16, F32, F64, I8, I32, U8, U32, smooth, special, values
 
 __all__ = ["abs", "add", "div", "max", "min", "mul", "neg", "rem", "sign", "sub"]
@@ -57,7 +58,7 @@ mul = Op(
 
 neg = Op(
     "stablehlo.negate",
-    numpy=np.negative,
+    numpy=keep1(np.negative),
     kind="elementwise",
     linear="all",
     transpose=(lambda ct, x: neg(ct),),
@@ -106,7 +107,7 @@ def _rem(x: Any, y: Any) -> Any:
 
 div = Op(
     "stablehlo.divide",
-    numpy=_div,
+    numpy=widened(_div),
     kind="elementwise",
     jvp=(
         lambda t, ans, x, y: strong_div(t, y),
@@ -119,7 +120,7 @@ div = Op(
 
 rem = Op(
     "stablehlo.remainder",
-    numpy=_rem,
+    numpy=widened(_rem),
     kind="elementwise",
     jvp=(lambda t, ans, x, y: t, lambda t, ans, x, y: strong_mul(t, neg(div(sub(x, ans), y)))),
     samples=[*smooth(2, 0.6, 3, _ORDERED), *special(2, [F32, F64, I8, I32, U8, U32])],
@@ -137,9 +138,14 @@ def _abs_tangent(t: Any, ans: Any, x: Any) -> Any:
     return real(mul(t, conj(sign(x))))
 
 
+def _abs(x: Any) -> Any:
+    out = np.abs(x)
+    return out.astype(x.dtype) if x.dtype.kind == "V" else out
+
+
 abs = Op(
     "stablehlo.abs",
-    numpy=np.abs,
+    numpy=_abs,
     kind="elementwise",
     types=lambda x: (x.shape, real_dtype(x.dtype)),
     jvp=(_abs_tangent,),
@@ -154,9 +160,9 @@ abs = Op(
 
 
 def _sign(x: Any) -> Any:
-    if x.dtype.kind == "c":
+    if x.dtype.kind in "ciu" or is_narrow_integer(x.dtype):
         return np.sign(x)
-    return np.sign(x) if x.dtype.kind in "iu" else np.copysign(np.sign(x), x)  # the sign of a zero is that zero
+    return np.copysign(np.sign(x), x)  # the sign of a zero is that zero
 
 
 def _sign_tangent(t: Any, ans: Any, x: Any) -> Any:
@@ -172,7 +178,7 @@ def _sign_tangent(t: Any, ans: Any, x: Any) -> Any:
 
 sign = Op(
     "stablehlo.sign",
-    numpy=_sign,
+    numpy=keep1(_sign),
     kind="elementwise",
     jvp=(_sign_tangent,),
     samples=[*smooth(1, 0.2, 2, [*_SIGNED, C64]), *special(1, _SIGNED)],
@@ -188,7 +194,7 @@ def _half_at_ties(t: Any, x: Any, y: Any) -> Any:
 
 max = Op(
     "stablehlo.maximum",
-    numpy=np.maximum,
+    numpy=keep2(np.maximum),
     kind="elementwise",
     jvp=(
         lambda t, ans, x, y: select(gt(x, y), t, _half_at_ties(t, x, y)),
@@ -200,7 +206,7 @@ max = Op(
 
 min = Op(
     "stablehlo.minimum",
-    numpy=np.minimum,
+    numpy=keep2(np.minimum),
     kind="elementwise",
     jvp=(
         lambda t, ans, x, y: select(lt(x, y), t, _half_at_ties(t, x, y)),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from xformlib.op import Op
+from xformlib.ops.numpy_rules import keep1, keep2, unsigned_bits
 from xformlib.ops.samples import BOOL, I8, I32, U8, U32, integers, smooth, special
 
 __all__ = [
@@ -30,7 +31,7 @@ def _binary_samples() -> Any:
 
 bitwise_and = Op(
     "stablehlo.and",
-    numpy=np.bitwise_and,
+    numpy=keep2(np.bitwise_and),
     kind="elementwise",
     jvp=(None, None),
     samples=_binary_samples(),
@@ -39,7 +40,7 @@ bitwise_and = Op(
 
 bitwise_or = Op(
     "stablehlo.or",
-    numpy=np.bitwise_or,
+    numpy=keep2(np.bitwise_or),
     kind="elementwise",
     jvp=(None, None),
     samples=_binary_samples(),
@@ -48,7 +49,7 @@ bitwise_or = Op(
 
 bitwise_xor = Op(
     "stablehlo.xor",
-    numpy=np.bitwise_xor,
+    numpy=keep2(np.bitwise_xor),
     kind="elementwise",
     jvp=(None, None),
     samples=_binary_samples(),
@@ -57,7 +58,7 @@ bitwise_xor = Op(
 
 bitwise_not = Op(
     "stablehlo.not",
-    numpy=np.invert,
+    numpy=keep1(np.invert),
     kind="elementwise",
     jvp=(None,),
     samples=[*smooth(1, -50, 50, [I32, BOOL], diff=False), *special(1, [*_INTS, BOOL])],
@@ -67,26 +68,27 @@ bitwise_not = Op(
 # -- shifts -----------------------------------------------------------------------------------------------------------
 
 
-def _unsigned(x: Any) -> Any:
-    return x.view(f"u{x.dtype.itemsize}")
-
-
-def _signed(x: Any) -> Any:
-    return x.view(f"i{x.dtype.itemsize}")
-
-
 def _right_logical(x: Any, by: Any) -> Any:
     if x.dtype.kind == "u":
         return np.right_shift(x, by)
-    return np.right_shift(_unsigned(x), _unsigned(by)).view(x.dtype)
+    return _restored(np.right_shift(unsigned_bits(x)[0], unsigned_bits(by)[0]), x.dtype)
 
 
 def _right_arithmetic(x: Any, by: Any) -> Any:
     if x.dtype.kind == "i":
         return np.right_shift(x, by)
+    bits, width = unsigned_bits(x)
+    signed = bits.view(f"i{bits.itemsize}")
+    if width < 8 * bits.itemsize:  # extend the sign
+        top = np.int8(1 << (width - 1))
+        signed = (signed ^ top) - top
     # Shifts by more than the sign bit's place all fill with the sign.
-    by = np.minimum(by, np.array(8 * x.dtype.itemsize - 1, by.dtype))
-    return np.right_shift(_signed(x), _signed(by)).view(x.dtype)
+    by = np.minimum(unsigned_bits(by)[0], np.array(width - 1, bits.dtype))
+    return _restored(np.right_shift(signed, by.view(signed.dtype)), x.dtype)
+
+
+def _restored(bits: Any, dtype: Any) -> Any:
+    return bits.view(dtype) if dtype.kind != "V" else bits.astype(dtype)
 
 
 def _shift_samples() -> Any:
@@ -96,7 +98,7 @@ def _shift_samples() -> Any:
 
 shift_left = Op(
     "stablehlo.shift_left",
-    numpy=np.left_shift,
+    numpy=keep2(np.left_shift),
     kind="elementwise",
     jvp=(None, None),
     samples=_shift_samples(),
@@ -125,12 +127,11 @@ shift_right_arithmetic = Op(
 
 
 def _popcount(x: Any) -> Any:
-    return np.bitwise_count(_unsigned(x)).astype(x.dtype)
+    return np.bitwise_count(unsigned_bits(x)[0]).astype(x.dtype)
 
 
 def _leading_zeros(x: Any) -> Any:
-    bits = _unsigned(x)
-    width = 8 * x.dtype.itemsize
+    bits, width = unsigned_bits(x)
     shift = 1
     while shift < width:  # set every bit below the highest
         bits = bits | (bits >> np.array(shift, bits.dtype))

@@ -154,9 +154,14 @@ def _high(t: Any, ans: Any, low: Any, x: Any, high: Any) -> Any:
     return select(gt(max(x, low), high), t, 0.0)
 
 
+def _clamp(low: Any, x: Any, high: Any) -> Any:
+    out = np.minimum(np.maximum(x, low), high)
+    return out if out.dtype is x.dtype else out.astype(x.dtype)
+
+
 clamp = Op(
     "stablehlo.clamp",
-    numpy=lambda low, x, high: np.minimum(np.maximum(x, low), high),
+    numpy=_clamp,
     kind="elementwise",
     jvp=(_low, _inside, _high),
     samples=[

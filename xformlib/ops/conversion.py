@@ -24,6 +24,8 @@ def _convert(x: Any, dtype: Any) -> Any:
         return np.not_equal(x, 0)
     if dtypes.issubdtype(dtype, np.integer) and dtypes.issubdtype(x.dtype, np.floating):
         return _to_integer(x, dtype)
+    if x.dtype.kind == dtype.kind == "V":  # ml_dtypes does not convert between all of its types
+        x = x.astype(np.float32 if dtypes.issubdtype(x.dtype, np.floating) else np.int8)
     return x.astype(dtype)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from xformlib.op import Op
 from xformlib.ops.arithmetic import FLOATS, add, mul, neg
 from xformlib.ops.gradient import strong_div, strong_mul
-from xformlib.ops.powers import in_float32
+from xformlib.ops.numpy_rules import in_float32
 from xformlib.ops.samples import C64, F32, F64, smooth, special
 
 __all__ = ["exp", "expm1", "log", "log1p", "logistic"]

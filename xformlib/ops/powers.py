@@ -11,21 +11,10 @@ from xformlib.ops.arithmetic import FLOATS, div, is_complex, mul, sub
 from xformlib.ops.comparison import eq, ge, select
 from xformlib.ops.creation import full
 from xformlib.ops.gradient import strong_div, strong_mul
+from xformlib.ops.numpy_rules import in_float32, widened
 from xformlib.ops.samples import C64, F32, F64, I32, U8, smooth, special
 
 __all__ = ["cbrt", "exp2", "integer_pow", "pow", "rsqrt", "sqrt", "square"]
-
-
-def in_float32(f: Any) -> Any:
-    """A NumPy function of several steps that computes 16-bit floats in float32 and rounds once."""
-
-    def rule(*xs: Any) -> Any:
-        dtype = xs[0].dtype
-        if dtype.itemsize > 2:
-            return f(*xs)
-        return f(*[x.astype(np.float32) for x in xs]).astype(dtype)
-
-    return rule
 
 
 # -- pow --------------------------------------------------------------------------------------------------------------
@@ -80,7 +69,7 @@ def _pow_exponent(t: Any, ans: Any, x: Any, y: Any) -> Any:
 
 pow = Op(
     "stablehlo.power",
-    numpy=_pow,
+    numpy=widened(_pow),
     kind="elementwise",
     jvp=(_pow_base, _pow_exponent),
     samples=[
