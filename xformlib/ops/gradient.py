@@ -2,9 +2,9 @@
 
 ``where(x < 1, x, sqrt(x))`` is the identity near 0, so its derivative there is 1; but reverse mode multiplies the zero
 cotangent of the untaken branch by the infinite slope of ``sqrt``, which is NaN. The derivative rules of functions whose
-slope can be infinite or NaN use :data:`strong_mul` and :data:`strong_div`, in which a zero tangent wins: no cotangent
-arrives, so none leaves. They are ops of their own since they must stay linear in the tangent, which a select on it is
-not. Sums and products don't use them: their slopes are the user's own values.
+slope can be infinite or NaN use :data:`strong_mul` and :data:`strong_div`, in which zero wins: no cotangent arrives, so
+none leaves. So do the products within such slopes, for derivatives of higher order. They are ops of their own since they
+must stay linear in the tangent, which a select on it is not. The user's own sums and products don't use them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from xformlib.ops.samples import BF16, C64, F16, F32, F64, smooth
 __all__ = ["stop_gradient", "strong_div", "strong_mul"]
 
 
-def _mul(t: Any, c: Any) -> Any:
-    return np.where(t == 0, np.zeros((), t.dtype), t * c)
+def _mul(x: Any, y: Any) -> Any:
+    out = x * y
+    lost = np.isnan(out)  # which 0 * inf and 0 * NaN are
+    return np.where(lost & ((x == 0) | (y == 0)), np.zeros((), out.dtype), out) if lost.any() else out
 
 
 def _div(t: Any, c: Any) -> Any:
-    return np.where(t == 0, np.zeros((), t.dtype), t / c)
+    out = t / c
+    lost = np.isnan(out)
+    return np.where(lost & (t == 0), np.zeros((), out.dtype), out) if lost.any() else out
 
 
 def _infinite_slopes(name: str, slope: float) -> list[Sample]:
@@ -42,10 +46,10 @@ strong_mul = Op(
     "xform.strong_multiply",
     numpy=_mul,
     kind="elementwise",
-    jvp=(lambda dt, ans, t, c: strong_mul(dt, c), lambda dc, ans, t, c: strong_mul(t, dc)),
-    transpose=(lambda ct, t, c: strong_mul(ct, c), lambda ct, t, c: strong_mul(t, ct)),
+    jvp=(lambda t, ans, x, y: strong_mul(t, y), lambda t, ans, x, y: strong_mul(x, t)),
+    transpose=(lambda ct, x, y: strong_mul(ct, y), lambda ct, x, y: strong_mul(x, ct)),
     samples=[*smooth(2, 0.5, 2, [F32, C64]), *_infinite_slopes("infinite slopes", np.inf)],
-    doc="Tangent times slope; zero where the tangent is zero, whatever the slope.",
+    doc="Product, such as that of tangent and slope; zero where either is zero, whatever the other.",
 )
 
 

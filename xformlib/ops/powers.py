@@ -52,7 +52,7 @@ def _integer_pow(x: Any, y: Any) -> Any:
 
 def _pow_base(t: Any, ans: Any, x: Any, y: Any) -> Any:
     constant = eq(y, 0.0)  # x^0 is 1 everywhere, also at 0
-    slope = mul(y, pow(x, select(constant, 1.0, sub(y, 1.0))))
+    slope = strong_mul(y, pow(x, select(constant, 1.0, sub(y, 1.0))))
     return strong_mul(t, select(constant, 0.0, slope))
 
 
@@ -64,7 +64,7 @@ def _pow_exponent(t: Any, ans: Any, x: Any, y: Any) -> Any:
         constant = bitwise_and(constant, ge(y, 0.0))  # 0^y is 0 around every y > 0; at y = 0 take the slope from there
     from xformlib.ops.exponential import log
 
-    return strong_mul(t, mul(log(select(constant, 1.0, x)), ans))
+    return strong_mul(t, strong_mul(log(select(constant, 1.0, x)), ans))
 
 
 pow = Op(
@@ -127,7 +127,7 @@ cbrt = Op(
     "stablehlo.cbrt",
     numpy=np.cbrt,
     kind="elementwise",
-    jvp=(lambda t, ans, x: strong_div(t, mul(square(ans), 3.0)),),
+    jvp=(lambda t, ans, x: strong_div(t, mul(strong_mul(ans, ans), 3.0)),),
     samples=[*smooth(1, 0.2, 4, FLOATS), *smooth(1, -4, -0.2), *special(1, FLOATS)],
     doc="Cube root.",
 )

@@ -44,7 +44,7 @@ erf_inv = Op(
     "chlo.erf_inv",
     numpy=error_function.erf_inv,
     kind="elementwise",
-    jvp=(lambda t, ans, x: strong_mul(t, mul(exp(mul(ans, ans)), math.sqrt(math.pi) / 2)),),
+    jvp=(lambda t, ans, x: strong_mul(t, mul(exp(strong_mul(ans, ans)), math.sqrt(math.pi) / 2)),),
     samples=[
         *smooth(1, -0.9, 0.9, _FLOATS),
         *special(1, _FLOATS),

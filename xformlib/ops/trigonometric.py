@@ -168,7 +168,7 @@ acosh = Op(
     numpy=np.arccosh,
     kind="elementwise",
     # Two roots, not one of the product: the branch of the complex function is then right on the whole plane.
-    jvp=(lambda t, ans, x: strong_mul(t, mul(rsqrt(sub(x, 1.0)), rsqrt(add(x, 1.0)))),),
+    jvp=(lambda t, ans, x: strong_mul(t, strong_mul(rsqrt(sub(x, 1.0)), rsqrt(add(x, 1.0)))),),
     samples=[*smooth(1, 1.2, 4, [*FLOATS, C64]), *special(1, FLOATS)],
     doc="Inverse hyperbolic cosine.",
 )
