@@ -16,8 +16,7 @@ def link(program: Program) -> ir.Module:
     with context, unknown_location:
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
-            main = _copy(program, "main", names)
-            main.attributes["sym_visibility"] = ir.StringAttr.get("public")
+            _copy(program, "main", names)
             for callee in callees:
                 function = _copy(callee, names[callee.name], names)
                 function.attributes["sym_visibility"] = ir.StringAttr.get("private")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xformlib.api.arguments import check_callable, flatten_arrays, function_name
-from xformlib.api.autodiff import _check_argnums, _check_inputs, _positions, _wraps, jvp, vjp
+from xformlib.api.autodiff import _check_argnums, _check_inputs, _positions, _wraps, linearize, vjp
 from xformlib.api.vectorize import vmap
 from xformlib.array import ArrayImpl
 from xformlib.ops.movement import reshape
@@ -91,15 +91,11 @@ def jacfwd(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _partial(fun, args, kwargs, argnums, holomorphic, False)
 
-        def push(direction: Any) -> Any:
-            result = jvp(partial, chosen, direction, has_aux=has_aux)
-            return result[1:] if has_aux else (result[1], None)
-
-        out_axes = (0, None) if has_aux else 0
-        columns, aux = vmap(push, out_axes=out_axes)(_basis(chosen))
+        _, push, *aux = linearize(partial, *chosen, has_aux=has_aux)
+        columns = vmap(push)(*_basis(chosen))
         tree = tree_map(lambda c: _unstack(c, chosen, _columns_last), columns)
         tree = tree if not hasattr(argnums, "__index__") else _first(tree, columns)
-        return (tree, aux) if has_aux else tree
+        return (tree, *aux) if has_aux else tree
 
     return jacobian
 

@@ -77,7 +77,9 @@ def _run(flat: Flat, leaves: Any, axes: Any, size: int, out_axes: Any) -> Any:
             continue
         x = x if b else broadcast_batch(x, size)
         if not -len(x.shape) <= a < len(x.shape):
-            raise AxisError(f"vmap of {flat.name}: out_axes {a} is out of range for output leaf {i} of shape {x.shape}.")
+            raise AxisError(
+                f"vmap of {flat.name}: out_axes {a} is out of range for output leaf {i} of shape {x.shape}."
+            )
         result.append(move_axis(x, 0, a))
     return tree_unflatten(flat.out_tree, result)
 
@@ -141,6 +143,7 @@ def _normalise(axis: Any, x: Any, i: int, tree: Any, name: str) -> int | None:
 
 def _axis_size(axes: Any, leaves: Any, tree: Any, axis_size: int | None, name: str) -> int:
     sizes = {i: x.shape[a] for i, (a, x) in enumerate(zip(axes, leaves, strict=True)) if a is not None}
+    asked = "" if axis_size is None else f", axis_size={axis_size}"
     if axis_size is not None:
         wrong = {i: n for i, n in sizes.items() if n != axis_size}
     elif not sizes:
@@ -152,11 +155,8 @@ def _axis_size(axes: Any, leaves: Any, tree: Any, axis_size: int | None, name: s
         axis_size = next(iter(sizes.values()))
         wrong = {} if len(set(sizes.values())) == 1 else sizes
     if wrong:
-        lines = [f"  - {_where(i, tree)}: shape {leaves[i].shape}, axis {axes[i]} has size {n}" for i, n in wrong.items()]
-        raise VmapError(
-            f"vmap of {name}: mapped axes must all have one size"
-            + (f" (axis_size={axis_size})" if len(wrong) < len(sizes) else "")
-            + ":\n"
-            + "\n".join(lines)
-        )
+        lines = [
+            f"  - {_where(i, tree)}: shape {leaves[i].shape}, axis {axes[i]} has size {n}" for i, n in wrong.items()
+        ]
+        raise VmapError(f"vmap of {name}: mapped axes must all have one size{asked}:\n" + "\n".join(lines))
     return int(axis_size)
