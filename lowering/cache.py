@@ -1,7 +1,7 @@
 """The cache of artifacts on disk: content-addressed, checksummed, written atomically, bounded.
 
-An entry is the SHA-256 of the artifact followed by the artifact. One that does not verify is discarded, so a process killed in
-the middle of anything leaves a usable cache. A directory that can't be written means no cache, not an error.
+An entry is the SHA-256 of the artifact followed by the artifact. One that does not verify is discarded, so a process
+killed in the middle of anything leaves a usable cache. A directory that can't be written means no cache, not an error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import os
 import tempfile
 from functools import cache as memoise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from xformlib.lowering.targets import Target
 
 __all__ = ["clear", "directory", "info", "key", "read", "write"]
 
@@ -53,7 +55,9 @@ def limit() -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"environment variable XFORMLIB_CACHE_SIZE must be a number of bytes; it is {text!r}") from None
+        raise ValueError(
+            f"environment variable XFORMLIB_CACHE_SIZE must be a number of bytes; it is {text!r}"
+        ) from None
 
 
 @memoise
@@ -61,10 +65,10 @@ def _compiler_version() -> str:
     return importlib.metadata.version("iree-base-compiler")
 
 
-def key(module: str, target: Any, ladder: tuple[tuple[str, ...], ...]) -> str:
-    """The name of an artifact: a hash of all that it depends on. Source locations are not part of the module's text."""
-    parts = [module, *target.flags, target.features, *("\0".join(r) for r in ladder), _compiler_version()]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+def key(module: bytes, target: Target, ladder: tuple[tuple[str, ...], ...]) -> str:
+    """The name of an artifact: a hash of all that it depends on (``module`` is bytecode without source locations)."""
+    rest = [_compiler_version(), target.features, *target.flags, *("\0".join(rung) for rung in ladder)]
+    return hashlib.sha256("\n".join(rest).encode() + b"\n" + module).hexdigest()
 
 
 def _path(key: str) -> Path:
@@ -73,6 +77,8 @@ def _path(key: str) -> Path:
 
 def read(key: str) -> bytes | None:
     """The artifact of a key, or None. A corrupted entry is removed."""
+    if limit() == 0:
+        return None
     path = _path(key)
     try:
         data = path.read_bytes()
@@ -97,7 +103,8 @@ def write(key: str, artifact: bytes) -> None:
     path = _path(key)
     temporary = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        directory().mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".tmp", delete=False) as f:
             temporary = f.name
             f.write(hashlib.sha256(artifact).digest() + artifact)

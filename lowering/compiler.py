@@ -1,59 +1,30 @@
-"""Compiling: module in, ``.vmfb`` out, through the cache on disk and a pool of worker processes."""
+"""Compiling: module in, ``.vmfb`` out, through the cache on disk and the worker processes."""
 
 from __future__ import annotations
 
-import atexit
+import functools
 import io
 import os
-import queue
-import re
-import select
-import struct
-import subprocess
-import sys
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from xformlib.lowering import cache
-from xformlib.lowering.targets import Target, plan
+from xformlib.lowering import cache, workers
+from xformlib.lowering.diagnostics import CompilationError, Diagnostic, parse_diagnostics
+from xformlib.lowering.targets import Plan, Target, plan
+from xformlib.lowering.workers import warm_up
 
-__all__ = ["Artifact", "CompilationError", "Diagnostic", "compile", "compile_async", "statistics"]
+__all__ = ["Artifact", "CompilationError", "Diagnostic", "compile", "compile_async", "statistics", "warm_up"]
 
 DEFAULT_TIMEOUT = 300.0
-_WORKERS = max(1, min(2, os.cpu_count() or 1))
-_WORKER_FILE = Path(__file__).with_name("worker.py")
-
-
-@dataclass(frozen=True)
-class Diagnostic:
-    """One message of the compiler, and the user's source line it is about (None where unknown)."""
-
-    message: str
-    file: str | None = None
-    line: int | None = None
-
-
-class CompilationError(RuntimeError):
-    """A module could not be compiled. ``diagnostics`` are the compiler's messages."""
-
-    def __init__(self, reason: str, diagnostics: list[Diagnostic]) -> None:
-        self.reason = reason
-        self.diagnostics = diagnostics
-        located = next((d for d in diagnostics if d.file), None)
-        lines = [f"the program could not be compiled: {reason}"]
-        lines += [f"  {d.message}" for d in diagnostics[:3]]
-        if located is not None:
-            lines.append(f'  at File "{located.file}", line {located.line}')
-        super().__init__("\n".join(lines))
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """A compiled module, and the CPU device it should run on."""
+    """A compiled module, and the CPU device it should run on (``"local-sync"`` or ``"local-task"``)."""
 
     vmfb: bytes
     mode: str
@@ -61,195 +32,132 @@ class Artifact:
 
 @dataclass
 class Statistics:
-    """What happened in this process: compiles by workers, and artifacts found on disk."""
+    """What happened in this process: compiles by workers (each attempt counts), and artifacts found on disk."""
 
     compiled: int = 0
     found: int = 0
 
 
+@dataclass(frozen=True)
+class _Task:
+    """One compile that is under way."""
+
+    key: str
+    module: bytes
+    target: Target
+    plan: Plan
+    timeout: float
+    future: Future[Artifact]
+
+
 statistics = Statistics()
-
-
-# -- workers ------------------------------------------------------------------------------------------------------------
-
-
-class _WorkerDied(Exception):
-    """The worker ended, or was killed at the time limit, in the middle of a compile."""
-
-
-class _Worker:
-    """One worker process."""
-
-    def __init__(self) -> None:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", str(_WORKER_FILE)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            start_new_session=True,  # Ctrl-C is for the user's program
-        )
-
-    def compile(self, flags: tuple[str, ...], module: bytes, timeout: float) -> bytes:
-        assert self.process.stdin is not None
-        try:
-            for body in ("\0".join(flags).encode(), module):
-                self.process.stdin.write(struct.pack("<Q", len(body)) + body)
-            self.process.stdin.flush()
-        except OSError:
-            raise _WorkerDied(self._fate()) from None
-        deadline = time.monotonic() + timeout
-        (size,) = struct.unpack("<Q", self._read(8, deadline))
-        return self._read(size, deadline)
-
-    def _read(self, size: int, deadline: float) -> bytes:
-        assert self.process.stdout is not None
-        descriptor = self.process.stdout.fileno()
-        parts: list[bytes] = []
-        while size:
-            ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                self.kill()
-                raise _WorkerDied("it took longer than the time limit")
-            part = os.read(descriptor, min(size, 1 << 20))
-            if not part:
-                raise _WorkerDied(self._fate())
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
-
-    def _fate(self) -> str:
-        code = self.process.wait()
-        return f"the compiler crashed with signal {-code}" if code < 0 else f"the compiler exited with status {code}"
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-
-class _Pool:
-    """Idle workers, and threads that wait for busy ones."""
-
-    def __init__(self) -> None:
-        self.idle: queue.LifoQueue[_Worker] = queue.LifoQueue()
-        self.threads = ThreadPoolExecutor(_WORKERS, thread_name_prefix="xformlib-compile")
-        self.all: list[_Worker] = []
-
-    def start(self) -> None:
-        """Start a worker ahead of need: the compiler takes half a second to load."""
-        self.idle.put(self._new())
-
-    def _new(self) -> _Worker:
-        worker = _Worker()
-        self.all = [w for w in self.all if w.process.poll() is None] + [worker]
-        return worker
-
-    def run(self, flags: tuple[str, ...], module: bytes, timeout: float) -> bytes:
-        """Compile on an idle worker, or a new one. A worker that dies is replaced at the next request."""
-        try:
-            worker = self.idle.get_nowait()
-        except queue.Empty:
-            worker = self._new()
-        if worker.process.poll() is not None:  # killed while idle
-            worker = self._new()
-        answer = worker.compile(flags, module, timeout)
-        self.idle.put(worker)
-        return answer
-
-    def close(self) -> None:
-        for worker in self.all:
-            worker.process.kill()
-
-
-_pool: _Pool | None = None
-_pool_lock = threading.Lock()
-
-
-def _the_pool() -> _Pool:
-    global _pool
-    with _pool_lock:
-        if _pool is None:
-            _pool = _Pool()
-            atexit.register(_pool.close)
-        return _pool
-
-
-def _forget_pool() -> None:
-    """In a forked child: the workers belong to the parent."""
-    global _pool, _pool_lock
-    _pool, _pool_lock = None, threading.Lock()
-
-
-os.register_at_fork(after_in_child=_forget_pool)
-
-
-def warm_up() -> None:
-    """Start a worker in the background, if none runs yet."""
-    pool = _the_pool()
-    if not pool.all:
-        pool.start()
-
-
-# -- compiling ----------------------------------------------------------------------------------------------------------
+_lock = threading.Lock()
+_under_way: dict[str, _Task] = {}
 
 
 def compile(module: Any, target: Target, *, timeout: float = DEFAULT_TIMEOUT) -> Artifact:
     """The artifact of a legalised module, from the cache on disk or a worker.
 
+    Args:
+        module: an ``ir.Module`` of the process's context, or its bytecode.
+        target: what to compile for.
+        timeout: seconds of compiling after which it is given up.
+
     Raises:
-        CompilationError: every rung of the flag ladder failed; its diagnostics name the user's line where known.
+        CompilationError: the compiler failed with every set of flags, crashed, or took too long. Its diagnostics name
+        the
+            places that the module's locations give.
     """
     return compile_async(module, target, timeout=timeout).result()
 
 
 def compile_async(module: Any, target: Target, *, timeout: float = DEFAULT_TIMEOUT) -> Future[Artifact]:
-    """Like :func:`compile`, as a future."""
+    """Like :func:`compile`, as a future. Equal modules that are being compiled share one; don't cancel it."""
+    module = _parsed(module)
     chosen = plan(module)
-    key = cache.key(module.operation.get_asm(enable_debug_info=False), target, chosen.ladder)
+    key = cache.key(_bytecode_without_places(module), target, chosen.ladder)
     found = cache.read(key)
-    if found is not None:
-        statistics.found += 1
-        done: Future[Artifact] = Future()
-        done.set_result(Artifact(found, chosen.mode))
-        return done
+    with _lock:
+        if found is not None:
+            statistics.found += 1
+            done: Future[Artifact] = Future()
+            done.set_result(Artifact(found, chosen.mode))
+            return done
+        if key in _under_way:
+            return _under_way[key].future
+        task = _under_way[key] = _Task(key, _bytecode(module), target, chosen, timeout, Future())
+    workers.submit(functools.partial(_run, task))
+    return task.future
+
+
+def _parsed(module: Any) -> Any:
+    from xformlib.lowering.ir import context, ir
+
+    return ir.Module.parse(bytes(module), context) if isinstance(module, (bytes, bytearray, memoryview)) else module
+
+
+def _bytecode(operation: Any) -> bytes:
     buffer = io.BytesIO()
-    module.operation.write_bytecode(buffer)
-    return _the_pool().threads.submit(_compile, key, buffer.getvalue(), target, chosen.ladder, chosen.mode, timeout)
+    operation.operation.write_bytecode(buffer)
+    return buffer.getvalue()
 
 
-def _compile(
-    key: str, module: bytes, target: Target, ladder: tuple[tuple[str, ...], ...], mode: str, timeout: float
-) -> Artifact:
-    reason, diagnostics = "", b""
-    for rung in ladder:
-        statistics.compiled += 1
-        try:
-            answer = _the_pool().run((*target.flags, *rung), module, timeout)
-        except _WorkerDied as e:
-            reason = str(e)
-            continue
-        if answer[:1] == b"+":
-            cache.write(key, answer[1:])
-            return Artifact(answer[1:], mode)
-        reason, diagnostics = "the compiler reported errors", answer[1:]
-    raise CompilationError(reason, parse_diagnostics(diagnostics.decode(errors="replace")))
+def _bytecode_without_places(module: Any) -> bytes:
+    """What identifies a module: moving a line of the user's program must not compile it again."""
+    clone = module.operation.clone()
+    _strip_places().run(clone)
+    return _bytecode(clone)
 
 
-# file:line:col: error: message, also inside names such as "f"("file.py":3:0)
-_LINE = re.compile(r"^(?P<where>.*?): error: (?P<message>.*)$", re.MULTILINE)
-_PLACE = re.compile(r'"?(?P<file>[^"()<>]+?)"?:(?P<line>\d+):\d+')
+@functools.cache
+def _strip_places() -> Any:
+    from iree.compiler.passmanager import PassManager
+
+    from xformlib.lowering.ir import context
+
+    return PassManager.parse("builtin.module(strip-debuginfo)", context)
 
 
-def parse_diagnostics(text: str) -> list[Diagnostic]:
-    """The compiler's error messages with their places."""
-    found = []
-    for match in _LINE.finditer(text):
-        place = _PLACE.search(match["where"])
-        if place and not place["file"].endswith(".mlir"):
-            found.append(Diagnostic(match["message"], place["file"], int(place["line"])))
-        else:
-            found.append(Diagnostic(match["message"]))
-    if not found and text.strip():
-        found.append(Diagnostic(text.strip()[:500]))
-    return found
+Compile = Callable[[tuple[str, ...], bytes, float], workers.Answer]
+
+
+def _run(task: _Task, compile: Compile) -> None:
+    """Settle a task's future; runs on a thread of the pool."""
+    try:
+        vmfb = _climb(task, compile)
+        cache.write(task.key, vmfb)
+        settle = functools.partial(task.future.set_result, Artifact(vmfb, task.plan.mode))
+    except BaseException as e:  # whoever waits must hear of it, whatever it is
+        settle = functools.partial(task.future.set_exception, e)
+    with _lock:
+        _under_way.pop(task.key, None)
+    settle()
+
+
+def _climb(task: _Task, compile: Compile) -> bytes:
+    """The artifact by the first rung of the flag ladder that works."""
+    deadline = time.monotonic() + task.timeout
+    reason, output = "", ""
+    for rung in task.plan.ladder:
+        with _lock:
+            statistics.compiled += 1
+        answer = compile((*task.target.flags, *rung), task.module, max(0.0, deadline - time.monotonic()))
+        if answer.vmfb is not None:
+            return answer.vmfb
+        reason, output = answer.reason, answer.output
+        if answer.final:
+            break
+    raise CompilationError(reason, parse_diagnostics(output))
+
+
+def _after_fork() -> None:
+    """The threads that were compiling stayed in the parent: a forked child, which may wait for them, compiles
+    itself."""
+    global _lock
+    _lock = threading.Lock()
+    for task in _under_way.values():
+        workers.submit(functools.partial(_run, task))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

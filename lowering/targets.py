@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import functools
-import math
 import platform
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Plan", "Target", "host_cpu", "plan"]
+from xformlib.lowering.work import Product, Work, estimate_work
 
-# Without the demote flags IREE turns every f64 into f32, function signatures included. The stack limit lets larger tiles
-# stay on the stack.
+__all__ = ["Plan", "Target", "choose_ladder", "choose_mode", "host_cpu", "plan"]
+
+# Without the demote flags IREE turns every f64 into f32, function signatures included.
 _COMMON = (
     "--iree-input-type=stablehlo",
     "--iree-input-demote-f64-to-f32=false",
     "--iree-input-demote-i64-to-i32=false",
 )
-_CPU = (
+# The stack limit lets larger tiles stay on the stack. Without the host's features IREE's f32 functions are 20-50 times
+# slower.
+_HOST = (
     "--iree-hal-target-device=local",
     "--iree-hal-local-target-device-backends=llvm-cpu",
+    "--iree-llvmcpu-target-cpu=host",
     "--iree-llvmcpu-stack-allocation-limit=131072",
 )
-DATA_TILING = "--iree-opt-data-tiling"
 _O3, _O2 = "--iree-opt-level=O3", "--iree-opt-level=O2"
+_DATA_TILING = "--iree-opt-data-tiling"
+_INNER_TILED = "--iree-llvmcpu-enable-inner-tiled"
+
+Rung = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Target:
-    """What to compile for: a platform, its flags, and the features that make artifacts differ."""
+    """What to compile for: a platform, its flags, and the features that make artifacts of equal flags differ."""
 
     name: str
     platform: str
@@ -39,80 +45,77 @@ class Target:
 
 @dataclass(frozen=True)
 class Plan:
-    """How one program is compiled and run: the flag ladder (the next is tried when a compile fails), and the CPU device."""
+    """How a program is compiled and run: the flag ladder (the next is tried when a compile fails), and the CPU device."""
 
-    ladder: tuple[tuple[str, ...], ...]
+    ladder: tuple[Rung, ...]
     mode: str
 
 
 @functools.cache
 def host_cpu() -> Target:
-    """The CPU of this machine with all of its features (without them IREE's f32 functions are 20-50 times slower)."""
-    flags = (*_CPU, "--iree-llvmcpu-target-cpu=host", *_COMMON)
-    return Target("host", "cpu", flags, f"{platform.machine()} {_cpu_features()}")
+    """The CPU of this machine, with all of its features."""
+    return Target("host", "cpu", (*_HOST, *_COMMON), f"{platform.machine()} {_cpu_features()}")
 
 
 def _cpu_features() -> str:
     """What distinguishes hosts that must not share artifacts."""
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith(("flags", "Features")):
-                return " ".join(sorted(line.partition(":")[2].split()))
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
-        pass
-    return platform.processor()
-
-
-# Work (elementary operations) above which the thread pool pays: a call on it costs 27-52 us against 3-5 us on the calling
-# thread, plus about 20 us per dispatch; one core does roughly 5 elementary operations per ns once vectorised, so the pool
-# gains from about 100 us, half a million operations, per dispatch.
-_POOL_PAYS = 500_000
-# 2-D f32/bf16/i8 products gain from data tiling from about 256 rows and columns (15x at 1024); below, packing costs more
-# than it saves.
-_TILING_PAYS = 128 * 128 * 128
+        return platform.processor()
+    # "host" chooses by model as well as by feature, so both count; x86 and ARM name them differently.
+    names = ("flags", "Features", "model name", "cpu family", "model", "CPU part", "isa")
+    found = {n.strip(): v.strip() for n, _, v in (line.partition(":") for line in reversed(lines))}
+    return " | ".join(" ".join(sorted(found[n].split())) for n in names if n in found)
 
 
 def plan(module: Any) -> Plan:
     """Choose flags and device for a module of StableHLO by the work in it."""
-    work, largest_product = estimate_work(module)
-    plain = [(_O3,), (_O2,)]
-    ladder = [(DATA_TILING, _O3), *plain] if largest_product >= _TILING_PAYS else plain
-    return Plan(tuple(ladder), "local-task" if work >= _POOL_PAYS else "local-sync")
+    work = estimate_work(module)
+    return Plan(choose_ladder(work.products), choose_mode(work))
 
 
-def estimate_work(module: Any) -> tuple[int, int]:
-    """(work of the costliest operation, multiply-adds of the largest product) of a module."""
-    from xformlib.lowering.ir import ir
-
-    most, product = 0, 0
-
-    def visit(operation: Any) -> Any:
-        nonlocal most, product
-        if operation.name == "stablehlo.dot_general":
-            count = _multiply_adds(operation)
-            product = max(product, count)
-            most = max(most, count)
-        elif operation.name.startswith(("stablehlo.", "chlo.")):
-            sizes = [_size(v.type) for v in (*operation.results, *operation.operands)]
-            most = max([most, *sizes])
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return most, product
+# A call on the pool of threads costs 27-52 us against 3-5 us on the calling thread, and each dispatch about 20 us more,
+# so the pool pays from about 100 us per dispatch. Measured on 2 cores, us on the calling thread / on the pool:
+#   add of n f32          200k   46 / 35    500k  196 / 95    1M  437 / 209
+#   exponential of n f32  200k   87 / 55    500k  232 / 112
+#   f32 n x n product     128    42 / 48    192   115 / 95    256 264 / 175
+#   sum of n f32          500k  332 / 418   1M    680 / 750   (one workgroup: never pays)
+_POOL_PAYS = 100_000.0  # ns
 
 
-def _size(type: Any) -> int:
-    from xformlib.lowering.ir import ir
-
-    try:
-        return math.prod(ir.RankedTensorType(type).shape)
-    except ValueError:
-        return 0
+def choose_mode(work: Work) -> str:
+    """``"local-task"`` (a pool of threads) if a dispatch is long enough to share out, else ``"local-sync"``."""
+    return "local-task" if work.longest >= _POOL_PAYS else "local-sync"
 
 
-def _multiply_adds(operation: Any) -> int:
-    left = _size(operation.operands[0].type)
-    right = _size(operation.operands[1].type)
-    out = _size(operation.results[0].type)
-    # |lhs| = b*m*k, |rhs| = b*k*n, |out| = b*m*n, so the product of all is (b*m*n*k)^2 * b.
-    return math.isqrt(left * right * out)
+# Data tiling packs operands of 2-D products, which costs as much as it saves for small ones whose sizes fit the
+# vectors. Measured, us plain / data tiling / data tiling + inner tiling, on the faster device:
+#   f32  128: 32 / 44 / 52    256: 145 / 184 / 206    512: 2444 / 1269 / 1198    100: 61 / 28 / 40
+#   f64  128: 172 / 169 / 176    256: 1003 / 1127 / 592    512: 11807 / 13318 / 3322
+_TILED = frozenset({"f32", "bf16", "i8"})
+_TILING_PAYS = 1 << 25
+_ODD_TILING_PAYS = 1 << 18
+_VECTOR = 16
+_INNER = frozenset({"f64", "f16"})
+_INNER_PAYS = 1 << 24
+
+
+def choose_ladder(products: tuple[Product, ...]) -> tuple[Rung, ...]:
+    """The sets of flags to try, best first."""
+    plain: tuple[Rung, ...] = ((_O3,), (_O2,))
+    if any(map(_inner_pays, products)) and all(p.matrices and p.dtype in _INNER for p in products):
+        # Inner tiling fails to compile products of vectors and batches, and gets bf16 wrong.
+        return ((_DATA_TILING, _INNER_TILED, _O3), *plain)
+    return ((_DATA_TILING, _O3), *plain) if any(map(_tiling_pays, products)) else plain
+
+
+def _inner_pays(p: Product) -> bool:
+    return p.multiplications >= _INNER_PAYS
+
+
+def _tiling_pays(p: Product) -> bool:
+    if not p.matrices or p.dtype not in _TILED:
+        return False
+    odd = any(n % _VECTOR for n in p.sizes)
+    return p.multiplications >= (_ODD_TILING_PAYS if odd else _TILING_PAYS)
