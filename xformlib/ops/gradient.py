@@ -3,8 +3,10 @@
 ``where(x < 1, x, sqrt(x))`` is the identity near 0, so its derivative there is 1; but reverse mode multiplies the zero
 cotangent of the untaken branch by the infinite slope of ``sqrt``, which is NaN. The derivative rules of functions whose
 slope can be infinite or NaN use :data:`strong_mul` and :data:`strong_div`, in which zero wins: no cotangent arrives, so
-none leaves. So do the products within such slopes, for derivatives of higher order. They are ops of their own since they
-must stay linear in the tangent, which a select on it is not. The user's own sums and products don't use them.
+none leaves. So do the products within such slopes, for derivatives of higher order. They are ops of their own since
+they must stay linear in the tangent, which a select on it is not. The user's own sums and products don't use them.
+
+The price: a zero that came of a product wins as well, as in ``cbrt(x) ** 3`` at 0, whose derivative has the limit 1.
 """
 
 from __future__ import annotations
@@ -19,16 +21,16 @@ from xformlib.ops.samples import BF16, C64, F16, F32, F64, smooth
 __all__ = ["stop_gradient", "strong_div", "strong_mul"]
 
 
+def _zero_where(zero: Any, out: Any) -> Any:
+    return np.where(zero, np.zeros((), out.dtype), out) if zero.any() else out
+
+
 def _mul(x: Any, y: Any) -> Any:
-    out = x * y
-    lost = np.isnan(out)  # which 0 * inf and 0 * NaN are
-    return np.where(lost & ((x == 0) | (y == 0)), np.zeros((), out.dtype), out) if lost.any() else out
+    return _zero_where((x == 0) | (y == 0), x * y)
 
 
 def _div(t: Any, c: Any) -> Any:
-    out = t / c
-    lost = np.isnan(out)
-    return np.where(lost & (t == 0), np.zeros((), out.dtype), out) if lost.any() else out
+    return _zero_where(t == 0, t / c)
 
 
 def _infinite_slopes(name: str, slope: float) -> list[Sample]:
@@ -49,7 +51,7 @@ strong_mul = Op(
     jvp=(lambda t, ans, x, y: strong_mul(t, y), lambda t, ans, x, y: strong_mul(x, t)),
     transpose=(lambda ct, x, y: strong_mul(ct, y), lambda ct, x, y: strong_mul(x, ct)),
     samples=[*smooth(2, 0.5, 2, [F32, C64]), *_infinite_slopes("infinite slopes", np.inf)],
-    doc="Product, such as that of tangent and slope; zero where either is zero, whatever the other.",
+    doc="Product, such as that of tangent and slope; 0 where either is zero, whatever the other.",
 )
 
 
@@ -66,7 +68,7 @@ strong_div = Op(
     jvp=(lambda dt, ans, t, c: strong_div(dt, c), _div_slope),
     transpose=(lambda ct, t, c: strong_div(ct, c), None),
     samples=[*smooth(2, 0.5, 2, [F32, C64]), *_infinite_slopes("zero divisors", 0.0)],
-    doc="Tangent divided by a value; zero where the tangent is zero, whatever the divisor.",
+    doc="Tangent divided by a value; 0 where the tangent is zero, whatever the divisor.",
 )
 
 stop_gradient = Op(
