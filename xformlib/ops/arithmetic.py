@@ -26,7 +26,7 @@ def is_complex(x: Any) -> bool:
     return bool(x.dtype.kind == "c")
 
 
-add = Op(
+add: Op = Op(
     "stablehlo.add",
     numpy=np.add,
     kind="elementwise",
@@ -36,7 +36,7 @@ add = Op(
     doc="Sum; of booleans the logical or.",
 )
 
-sub = Op(
+sub: Op = Op(
     "stablehlo.subtract",
     numpy=np.subtract,
     kind="elementwise",
@@ -46,7 +46,7 @@ sub = Op(
     doc="Difference.",
 )
 
-mul = Op(
+mul: Op = Op(
     "stablehlo.multiply",
     numpy=np.multiply,
     kind="elementwise",
@@ -56,7 +56,7 @@ mul = Op(
     doc="Product; of booleans the logical and.",
 )
 
-neg = Op(
+neg: Op = Op(
     "stablehlo.negate",
     numpy=keep1(np.negative),
     kind="elementwise",
@@ -105,7 +105,7 @@ def _rem(x: Any, y: Any) -> Any:
     return np.where(zero, x, np.fmod(x, safe))
 
 
-div = Op(
+div: Op = Op(
     "stablehlo.divide",
     numpy=widened(_div),
     kind="elementwise",
@@ -118,7 +118,7 @@ div = Op(
     doc="Quotient; of integers rounded towards zero, -1 for division by zero, the smallest by -1 is itself.",
 )
 
-rem = Op(
+rem: Op = Op(
     "stablehlo.remainder",
     numpy=widened(_rem),
     kind="elementwise",
@@ -143,7 +143,7 @@ def _abs(x: Any) -> Any:
     return out.astype(x.dtype) if x.dtype.kind == "V" else out
 
 
-abs = Op(
+abs: Op = Op(
     "stablehlo.abs",
     numpy=_abs,
     kind="elementwise",
@@ -176,7 +176,7 @@ def _sign_tangent(t: Any, ans: Any, x: Any) -> Any:
     return strong_div(across, complex(size, 0.0))
 
 
-sign = Op(
+sign: Op = Op(
     "stablehlo.sign",
     numpy=keep1(_sign),
     kind="elementwise",
@@ -192,7 +192,7 @@ def _half_at_ties(t: Any, x: Any, y: Any) -> Any:
     return select(eq(x, y), mul(t, 0.5), 0.0)
 
 
-max = Op(
+max: Op = Op(
     "stablehlo.maximum",
     numpy=keep2(np.maximum),
     kind="elementwise",
@@ -204,7 +204,7 @@ max = Op(
     doc="The larger; NaN if either is NaN. Ties share the tangent equally.",
 )
 
-min = Op(
+min: Op = Op(
     "stablehlo.minimum",
     numpy=keep2(np.minimum),
     kind="elementwise",

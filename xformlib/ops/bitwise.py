@@ -29,7 +29,7 @@ def _binary_samples() -> Any:
     return [*smooth(2, -50, 50, [I32, BOOL], diff=False), *special(2, [*_INTS, BOOL])]
 
 
-bitwise_and = Op(
+bitwise_and: Op = Op(
     "stablehlo.and",
     numpy=keep2(np.bitwise_and),
     kind="elementwise",
@@ -38,7 +38,7 @@ bitwise_and = Op(
     doc="Bitwise and of integers, logical and of booleans.",
 )
 
-bitwise_or = Op(
+bitwise_or: Op = Op(
     "stablehlo.or",
     numpy=keep2(np.bitwise_or),
     kind="elementwise",
@@ -47,7 +47,7 @@ bitwise_or = Op(
     doc="Bitwise or of integers, logical or of booleans.",
 )
 
-bitwise_xor = Op(
+bitwise_xor: Op = Op(
     "stablehlo.xor",
     numpy=keep2(np.bitwise_xor),
     kind="elementwise",
@@ -56,7 +56,7 @@ bitwise_xor = Op(
     doc="Bitwise exclusive or.",
 )
 
-bitwise_not = Op(
+bitwise_not: Op = Op(
     "stablehlo.not",
     numpy=keep1(np.invert),
     kind="elementwise",
@@ -96,7 +96,7 @@ def _shift_samples() -> Any:
     return [*smooth(2, 0, 7, [I32], diff=False), *special(2, _INTS), *[s for m in makers for s in m]]
 
 
-shift_left = Op(
+shift_left: Op = Op(
     "stablehlo.shift_left",
     numpy=keep2(np.left_shift),
     kind="elementwise",
@@ -105,7 +105,7 @@ shift_left = Op(
     doc="Shift towards the high bits; 0 for shifts by the width or more, and for negative ones.",
 )
 
-shift_right_logical = Op(
+shift_right_logical: Op = Op(
     "stablehlo.shift_right_logical",
     numpy=_right_logical,
     kind="elementwise",
@@ -114,7 +114,7 @@ shift_right_logical = Op(
     doc="Shift towards the low bits, filling with zeros; 0 for shifts by the width or more, and for negative ones.",
 )
 
-shift_right_arithmetic = Op(
+shift_right_arithmetic: Op = Op(
     "stablehlo.shift_right_arithmetic",
     numpy=_right_arithmetic,
     kind="elementwise",
@@ -139,7 +139,7 @@ def _leading_zeros(x: Any) -> Any:
     return (width - np.bitwise_count(bits)).astype(x.dtype)
 
 
-population_count = Op(
+population_count: Op = Op(
     "stablehlo.popcnt",
     numpy=_popcount,
     kind="elementwise",
@@ -148,7 +148,7 @@ population_count = Op(
     doc="Number of bits set.",
 )
 
-count_leading_zeros = Op(
+count_leading_zeros: Op = Op(
     "stablehlo.count_leading_zeros",
     numpy=_leading_zeros,
     kind="elementwise",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from xformlib.array import Array
 from xformlib.op import Op, Sample, bind
-from xformlib.ops.samples import BF16, BOOL, C64, F16, F32, F64, I8, I32, U8, U32, smooth, special
+from xformlib.ops.samples import BF16, BOOL, C64, F16, F32, F64, I8, I32, U8, U32, draw, smooth, special
 
 __all__ = ["clamp", "compare", "eq", "ge", "gt", "le", "lt", "ne", "select"]
 
@@ -39,7 +40,7 @@ def _params(direction: str, kind: str) -> dict[str, str]:
     return {"comparison_direction": direction, "compare_type": kind}
 
 
-compare = Op(
+compare: Op = Op(
     "stablehlo.compare",
     numpy=_compare,
     kind="elementwise",
@@ -106,7 +107,14 @@ def _to_batch(x: Any, batched: bool, shape: tuple[int, ...]) -> Any:
     return broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims)
 
 
-select = Op(
+def _choice(shape: tuple[int, ...], dtype: Any) -> Sample:
+    def make(rng: np.random.Generator) -> list[np.ndarray]:
+        return [draw(rng, shape, BOOL, 0, 1), draw(rng, shape, dtype, 0, 9), draw(rng, shape, dtype, 0, 9)]
+
+    return Sample(make)
+
+
+select: Op = Op(
     "stablehlo.select",
     numpy=np.where,
     kind="elementwise",
@@ -118,20 +126,8 @@ select = Op(
         lambda ct, pred, x, y: select(pred, ct, 0.0),
         lambda ct, pred, x, y: select(pred, 0.0, ct),
     ),
-    samples=[
-        Sample(
-            lambda rng, shape=shape: [
-                rng.random(shape) < 0.5,
-                rng.standard_normal(shape).astype(np.float32),
-                rng.standard_normal(shape).astype(np.float32),
-            ]
-        )
-        for shape in [(5,), (2, 3), (), (0, 3)]
-    ]
-    + [
-        Sample(lambda rng, d=d: [rng.random(6) < 0.5, np.arange(6).astype(d), np.arange(6)[::-1].astype(d)])
-        for d in (F16, BF16, F64, C64, I8, U32, BOOL)
-    ],
+    samples=[_choice(shape, F32) for shape in [(5,), (2, 3), (), (0, 3)]]
+    + [_choice((6,), d) for d in (F16, BF16, F64, C64, I8, U32, BOOL)],
     doc="Elements of the second operand where the first is true, else of the third.",
 )
 
@@ -159,31 +155,26 @@ def _clamp(low: Any, x: Any, high: Any) -> Any:
     return out if out.dtype is x.dtype else out.astype(x.dtype)
 
 
-clamp = Op(
+def _limited(shape: tuple[int, ...], dtype: Any) -> Sample:
+    def make(rng: np.random.Generator) -> list[np.ndarray]:
+        return [np.full(shape, -1, dtype), draw(rng, shape, dtype, -2, 2), np.full(shape, 1, dtype)]
+
+    return Sample(make)
+
+
+def _fixed(*operands: Sequence[float], dtype: Any, note: str = "ties") -> Sample:
+    return Sample(lambda rng: [np.array(x).astype(dtype) for x in operands], diff=False, note=note)
+
+
+clamp: Op = Op(
     "stablehlo.clamp",
     numpy=_clamp,
     kind="elementwise",
     jvp=(_low, _inside, _high),
-    samples=[
-        Sample(
-            lambda rng, shape=shape: [
-                np.full(shape, -1, np.float32),
-                np.asarray(rng.uniform(-2, 2, shape), np.float32),
-                np.full(shape, 1, np.float32),
-            ]
-        )
-        for shape in [(9,), (2, 3), (), (0, 3)]
-    ]
-    + [
-        Sample(lambda rng, d=d: [np.full(5, 2, d), np.arange(5).astype(d), np.full(5, 3, d)], diff=False)
-        for d in (F16, BF16, F64, I8, U32)
-    ]
-    + [
-        Sample(
-            lambda rng: [np.full(4, -1, F32), np.array([np.nan, np.inf, -np.inf, -0.0], F32), np.full(4, 1, F32)],
-            diff=False,
-            note="NaN stays",
-        )
-    ],
+    samples=[_limited(shape, F32) for shape in [(9,), (2, 3), (), (0, 3)]]
+    + [_limited((9,), d) for d in (F16, BF16, F64)]
+    + [_fixed([2] * 5, range(5), [3] * 5, dtype=d) for d in (F32, F16, I8, U32)]
+    + [_fixed([-1] * 4, [np.nan, np.inf, -np.inf, -0.0], [1] * 4, dtype=F32, note="NaN stays")]
+    + [_fixed([3, 3, np.nan, 0], [0, 5, 0, 0], [1, 1, 1, np.nan], dtype=F32, note="crossed and NaN bounds")],
     doc="The middle operand, limited to the interval of the others; the tangent passes strictly inside.",
 )

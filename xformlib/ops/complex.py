@@ -29,7 +29,7 @@ def _make(re: Any, im: Any) -> Any:
     return out
 
 
-real = Op(
+real: Op = Op(
     "stablehlo.real",
     numpy=np.real,
     kind="elementwise",
@@ -40,7 +40,7 @@ real = Op(
     doc="Real part.",
 )
 
-imag = Op(
+imag: Op = Op(
     "stablehlo.imag",
     numpy=np.imag,
     kind="elementwise",
@@ -51,7 +51,7 @@ imag = Op(
     doc="Imaginary part.",
 )
 
-complex = Op(
+complex: Op = Op(
     "stablehlo.complex",
     numpy=_make,
     kind="elementwise",
@@ -62,7 +62,7 @@ complex = Op(
     doc="Complex numbers of real and imaginary parts.",
 )
 
-conj = Op(
+conj: Op = Op(
     "chlo.conj",
     numpy=np.conj,
     kind="elementwise",

@@ -53,7 +53,7 @@ def _between(source: Any, target: Any) -> list[Sample]:
 
 _TYPES = [F32, F16, BF16, F64, I8, I32, U8, U32, BOOL]
 
-convert = Op(
+convert: Op = Op(
     "stablehlo.convert",
     numpy=_convert,
     kind="elementwise",
@@ -106,7 +106,7 @@ def _bits(shape: tuple[int, ...], source: Any, target: Any) -> Sample:
     return Sample(make, {"dtype": target}, diff=False)
 
 
-bitcast_convert = Op(
+bitcast_convert: Op = Op(
     "stablehlo.bitcast_convert",
     numpy=_bitcast,
     kind="inactive",
@@ -162,7 +162,7 @@ def _precision(exponent: int, mantissa: int) -> dict[str, int]:
     return {"exponent_bits": exponent, "mantissa_bits": mantissa}
 
 
-reduce_precision = Op(
+reduce_precision: Op = Op(
     "stablehlo.reduce_precision",
     numpy=_reduce_precision,
     kind="elementwise",

@@ -130,7 +130,7 @@ _INVERSE_FAR = [
 _TWO_OVER_SQRT_PI = 1.1283791670955126
 
 
-def _polynomial(coefficients: Sequence[float], x: np.ndarray) -> np.ndarray:
+def _polynomial(coefficients: Sequence[float], x: np.ndarray) -> Any:
     out = coefficients[0] * x + coefficients[1]
     for c in coefficients[2:]:
         out *= x
@@ -138,7 +138,7 @@ def _polynomial(coefficients: Sequence[float], x: np.ndarray) -> np.ndarray:
     return out
 
 
-def _ratio(p: Sequence[float], q: Sequence[float], x: np.ndarray) -> np.ndarray:
+def _ratio(p: Sequence[float], q: Sequence[float], x: np.ndarray) -> Any:
     return _polynomial(p, x) / _polynomial(q, x)
 
 
@@ -165,23 +165,23 @@ def _apply(function: Callable[[np.ndarray], np.ndarray], x: Any) -> Any:
 # -- erf and erfc -----------------------------------------------------------------------------------------------------
 
 
-def _near(x: np.ndarray) -> np.ndarray:
+def _near(x: np.ndarray) -> Any:
     """erf(x) - x."""
     return x * _ratio(_NEAR_P, _NEAR_Q, x * x)
 
 
-def _middle(x: np.ndarray) -> np.ndarray:
+def _middle(x: np.ndarray) -> Any:
     """erf(x) - c."""
     return _ratio(_MIDDLE_P, _MIDDLE_Q, x - 1)
 
 
-def _exp_minus_square(x: np.ndarray, c: float = 0.0, rest: np.ndarray | float = 0.0) -> np.ndarray:
+def _exp_minus_square(x: np.ndarray, c: float = 0.0, rest: np.ndarray | float = 0.0) -> Any:
     """exp(-x^2 - c + rest), keeping relative precision: the square of the leading bits is exact, the rest is small."""
     lead = np.trunc(x * 1024) / 1024
     return np.exp(-lead * lead - c) * np.exp((lead - x) * (lead + x) + rest)
 
 
-def _tail(x: np.ndarray) -> np.ndarray:
+def _tail(x: np.ndarray) -> Any:
     """erfc(x) for x >= 1.25."""
     x = np.minimum(x, 30.0)  # where it is 0
     y = 1 / (x * x)
@@ -189,14 +189,14 @@ def _tail(x: np.ndarray) -> np.ndarray:
     return _exp_minus_square(x, _TAIL, _piecewise(y, [y < 0.1225], pieces)) / x
 
 
-def _erf64(x: np.ndarray) -> np.ndarray:
+def _erf64(x: np.ndarray) -> Any:
     size = np.abs(x)
     pieces = [lambda x: x + _near(x), lambda x: _middle(x) + _MIDDLE, lambda x: 1 - _tail(x)]
     near = ~(size >= 0.84375)  # NaN goes along
     return np.copysign(_piecewise(size, [near, size < 1.25], pieces), x)
 
 
-def _erfc64(x: np.ndarray) -> np.ndarray:
+def _erfc64(x: np.ndarray) -> Any:
     pieces = [
         lambda x: 2 - _tail(-x),
         lambda x: (1 + _MIDDLE) + _middle(-x),
@@ -211,7 +211,7 @@ def _erfc64(x: np.ndarray) -> np.ndarray:
 # -- the inverse ------------------------------------------------------------------------------------------------------
 
 
-def _inverse(x: np.ndarray) -> np.ndarray:
+def _inverse(x: np.ndarray) -> Any:
     """erf_inv(x) to 26 bits, enough for all types but float64; infinite at the ends."""
     w = -np.log((1 - x) * (1 + x))
     pieces = [lambda w: _polynomial(_INVERSE_NEAR, w - 2.5), lambda w: _polynomial(_INVERSE_FAR, np.sqrt(w) - 3)]
@@ -219,7 +219,7 @@ def _inverse(x: np.ndarray) -> np.ndarray:
     return np.where(np.abs(x) == 1, np.copysign(np.inf, x), x * factor)
 
 
-def _halley(x: np.ndarray) -> np.ndarray:
+def _halley(x: np.ndarray) -> Any:
     """erf_inv(x) by one step towards erf(y) = x from the approximation; by erfc in the tails, for precision."""
     y = _inverse(x)
     size = np.abs(y)

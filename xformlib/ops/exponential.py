@@ -14,7 +14,7 @@ from xformlib.ops.samples import C64, F32, F64, smooth, special
 
 __all__ = ["exp", "expm1", "log", "log1p", "logistic"]
 
-exp = Op(
+exp: Op = Op(
     "stablehlo.exponential",
     numpy=np.exp,
     kind="elementwise",
@@ -23,7 +23,7 @@ exp = Op(
     doc="e to the power of x.",
 )
 
-expm1 = Op(
+expm1: Op = Op(
     "stablehlo.exponential_minus_one",
     numpy=np.expm1,
     kind="elementwise",
@@ -32,7 +32,7 @@ expm1 = Op(
     doc="exp(x) - 1 without cancellation near 0.",
 )
 
-log = Op(
+log: Op = Op(
     "stablehlo.log",
     numpy=np.log,
     kind="elementwise",
@@ -41,7 +41,7 @@ log = Op(
     doc="Natural logarithm.",
 )
 
-log1p = Op(
+log1p: Op = Op(
     "stablehlo.log_plus_one",
     numpy=np.log1p,
     kind="elementwise",
@@ -57,7 +57,7 @@ def _logistic(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
 
 
-logistic = Op(
+logistic: Op = Op(
     "stablehlo.logistic",
     numpy=in_float32(_logistic),
     kind="elementwise",

@@ -11,6 +11,7 @@ The price: a zero that came of a product wins as well, as in ``cbrt(x) ** 3`` at
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -34,17 +35,14 @@ def _div(t: Any, c: Any) -> Any:
 
 
 def _infinite_slopes(name: str, slope: float) -> list[Sample]:
-    return [
-        Sample(
-            lambda rng, d=d: [np.array([0, -0.0, 1, -2, np.nan]).astype(d), np.full(5, slope).astype(d)],
-            diff=False,
-            note=f"zero tangents, {name}",
-        )
-        for d in (F32, F16, BF16, F64)
-    ]
+    def make(rng: np.random.Generator, dtype: Any) -> list[np.ndarray]:
+        return [np.array([0, -0.0, 1, -2, np.nan]).astype(dtype), np.full(5, slope).astype(dtype)]
+
+    note = f"zero tangents, {name}"
+    return [Sample(functools.partial(make, dtype=d), diff=False, note=note) for d in (F32, F16, BF16, F64)]
 
 
-strong_mul = Op(
+strong_mul: Op = Op(
     "xform.strong_multiply",
     numpy=_mul,
     kind="elementwise",
@@ -61,7 +59,7 @@ def _div_slope(dc: Any, ans: Any, t: Any, c: Any) -> Any:
     return neg(strong_mul(strong_div(ans, c), dc))
 
 
-strong_div = Op(
+strong_div: Op = Op(
     "xform.strong_divide",
     numpy=_div,
     kind="elementwise",
@@ -71,7 +69,7 @@ strong_div = Op(
     doc="Tangent divided by a value; 0 where the tangent is zero, whatever the divisor.",
 )
 
-stop_gradient = Op(
+stop_gradient: Op = Op(
     "xform.stop_gradient",
     numpy=lambda x: x,
     kind="movement",

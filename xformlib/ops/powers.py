@@ -67,7 +67,7 @@ def _pow_exponent(t: Any, ans: Any, x: Any, y: Any) -> Any:
     return strong_mul(t, strong_mul(log(select(constant, 1.0, x)), ans))
 
 
-pow = Op(
+pow: Op = Op(
     "stablehlo.power",
     numpy=widened(_pow),
     kind="elementwise",
@@ -105,7 +105,7 @@ def exp2(x: Any) -> Any:
 
 # -- roots ------------------------------------------------------------------------------------------------------------
 
-sqrt = Op(
+sqrt: Op = Op(
     "stablehlo.sqrt",
     numpy=np.sqrt,
     kind="elementwise",
@@ -114,7 +114,7 @@ sqrt = Op(
     doc="Square root, correctly rounded; infinite slope at 0.",
 )
 
-rsqrt = Op(
+rsqrt: Op = Op(
     "stablehlo.rsqrt",
     numpy=in_float32(lambda x: 1 / np.sqrt(x)),
     kind="elementwise",
@@ -123,7 +123,7 @@ rsqrt = Op(
     doc="Reciprocal square root.",
 )
 
-cbrt = Op(
+cbrt: Op = Op(
     "stablehlo.cbrt",
     numpy=np.cbrt,
     kind="elementwise",

@@ -19,7 +19,7 @@ def _samples() -> Any:
     return [*smooth(1, -4, 4, _FLOATS), *special(1, _FLOATS), *values(_TIES, [F32, F64], note="ties")]
 
 
-floor = Op(
+floor: Op = Op(
     "stablehlo.floor",
     numpy=np.floor,
     kind="elementwise",
@@ -28,7 +28,7 @@ floor = Op(
     doc="The largest integer not above x.",
 )
 
-ceil = Op(
+ceil: Op = Op(
     "stablehlo.ceil",
     numpy=np.ceil,
     kind="elementwise",
@@ -37,7 +37,7 @@ ceil = Op(
     doc="The smallest integer not below x.",
 )
 
-round_nearest_even = Op(
+round_nearest_even: Op = Op(
     "stablehlo.round_nearest_even",
     numpy=np.rint,
     kind="elementwise",
@@ -54,7 +54,7 @@ def _round_away(x: Any) -> Any:
     return np.where(far, whole + np.copysign(np.ones((), x.dtype), x), whole)
 
 
-round_nearest_afz = Op(
+round_nearest_afz: Op = Op(
     "stablehlo.round_nearest_afz",
     numpy=_round_away,
     kind="elementwise",
@@ -63,7 +63,7 @@ round_nearest_afz = Op(
     doc="The nearest integer, ties away from zero.",
 )
 
-is_finite = Op(
+is_finite: Op = Op(
     "stablehlo.is_finite",
     numpy=np.isfinite,
     kind="elementwise",
@@ -74,7 +74,7 @@ is_finite = Op(
     doc="Whether x is neither infinite nor NaN.",
 )
 
-nextafter = Op(
+nextafter: Op = Op(
     "chlo.next_after",
     numpy=np.nextafter,
     kind="elementwise",

@@ -88,7 +88,11 @@ def values(
 ) -> list[Sample]:
     """One operand of given values in each dtype. No derivatives."""
     options = {"diff": False, **options}
-    return [Sample(lambda rng, d=d: [cast(given, d)], params or {}, **options) for d in dtypes]
+
+    def make(rng: np.random.Generator, dtype: Any) -> list[np.ndarray]:
+        return [cast(given, dtype)]
+
+    return [Sample(functools.partial(make, dtype=d), params or {}, **options) for d in dtypes]
 
 
 def integers(dtypes: Sequence[Any], ranges: Sequence[tuple[int, int]], **options: Any) -> list[Sample]:

@@ -22,7 +22,7 @@ def _bell(x: Any) -> Any:
     return mul(exp(neg(mul(x, x))), 2 / math.sqrt(math.pi))
 
 
-erf = Op(
+erf: Op = Op(
     "chlo.erf",
     numpy=error_function.erf,
     kind="elementwise",
@@ -31,7 +31,7 @@ erf = Op(
     doc="The error function.",
 )
 
-erfc = Op(
+erfc: Op = Op(
     "chlo.erfc",
     numpy=error_function.erfc,
     kind="elementwise",
@@ -40,7 +40,7 @@ erfc = Op(
     doc="1 - erf(x), without cancellation for large x.",
 )
 
-erf_inv = Op(
+erf_inv: Op = Op(
     "chlo.erf_inv",
     numpy=error_function.erf_inv,
     kind="elementwise",

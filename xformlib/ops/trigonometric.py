@@ -43,7 +43,7 @@ def _one_plus_square(x: Any) -> Any:
     return add(square(x), 1.0)
 
 
-sin = Op(
+sin: Op = Op(
     "stablehlo.sine",
     numpy=np.sin,
     kind="elementwise",
@@ -52,7 +52,7 @@ sin = Op(
     doc="Sine, of radians.",
 )
 
-cos = Op(
+cos: Op = Op(
     "stablehlo.cosine",
     numpy=np.cos,
     kind="elementwise",
@@ -61,7 +61,7 @@ cos = Op(
     doc="Cosine, of radians.",
 )
 
-tan = Op(
+tan: Op = Op(
     "stablehlo.tan",
     numpy=np.tan,
     kind="elementwise",
@@ -76,7 +76,7 @@ def _tanh_slope(x: Any) -> Any:
     return mul(mul(logistic(mul(x, 2.0)), logistic(mul(x, -2.0))), 4.0)
 
 
-tanh = Op(
+tanh: Op = Op(
     "stablehlo.tanh",
     numpy=np.tanh,
     kind="elementwise",
@@ -97,7 +97,7 @@ def _norm2(y: Any, x: Any) -> Any:
     return add(square(x), square(y))
 
 
-atan2 = Op(
+atan2: Op = Op(
     "stablehlo.atan2",
     numpy=_atan2,
     kind="elementwise",
@@ -109,7 +109,7 @@ atan2 = Op(
     doc="Angle of the point (x, y), given as y, x.",
 )
 
-asin = Op(
+asin: Op = Op(
     "chlo.asin",
     numpy=np.arcsin,
     kind="elementwise",
@@ -118,7 +118,7 @@ asin = Op(
     doc="Inverse sine.",
 )
 
-acos = Op(
+acos: Op = Op(
     "chlo.acos",
     numpy=np.arccos,
     kind="elementwise",
@@ -127,7 +127,7 @@ acos = Op(
     doc="Inverse cosine.",
 )
 
-atan = Op(
+atan: Op = Op(
     "chlo.atan",
     numpy=np.arctan,
     kind="elementwise",
@@ -136,7 +136,7 @@ atan = Op(
     doc="Inverse tangent.",
 )
 
-sinh = Op(
+sinh: Op = Op(
     "chlo.sinh",
     numpy=np.sinh,
     kind="elementwise",
@@ -145,7 +145,7 @@ sinh = Op(
     doc="Hyperbolic sine.",
 )
 
-cosh = Op(
+cosh: Op = Op(
     "chlo.cosh",
     numpy=np.cosh,
     kind="elementwise",
@@ -154,7 +154,7 @@ cosh = Op(
     doc="Hyperbolic cosine.",
 )
 
-asinh = Op(
+asinh: Op = Op(
     "chlo.asinh",
     numpy=np.arcsinh,
     kind="elementwise",
@@ -163,7 +163,7 @@ asinh = Op(
     doc="Inverse hyperbolic sine.",
 )
 
-acosh = Op(
+acosh: Op = Op(
     "chlo.acosh",
     numpy=np.arccosh,
     kind="elementwise",
@@ -173,7 +173,7 @@ acosh = Op(
     doc="Inverse hyperbolic cosine.",
 )
 
-atanh = Op(
+atanh: Op = Op(
     "chlo.atanh",
     numpy=np.arctanh,
     kind="elementwise",
