@@ -93,7 +93,10 @@ def _linear_jvp(op: Op, primals: Sequence[Any], tangents: Sequence[Any], params:
         return tangents[1]
     args = list(primals)
     for i in linear:
-        args[i] = tangents[i] if tangents[i] is not None else zeros_of(primals[i])
+        if tangents[i] is not None:
+            args[i] = tangents[i]
+        else:  # a literal where it will do: an array made outside a linear function would be a residual
+            args[i] = 0.0 if op.kind == "elementwise" else zeros_of(primals[i])
     return op(*args, **params)
 
 
