@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from xformlib.array import Array
+from xformlib.dtypes import issubdtype
 from xformlib.op import Op, Sample, bind
 from xformlib.ops.samples import BF16, BOOL, C64, F16, F32, F64, I8, I32, U8, U32, draw, smooth, special
 
@@ -63,11 +65,12 @@ compare: Op = Op(
 )
 
 
+@functools.cache
 def compare_type(dtype: Any) -> str:
     """StableHLO's name of the comparison a dtype takes."""
-    if dtype.kind in "ub":
+    if dtype.kind == "b" or issubdtype(dtype, np.unsignedinteger):
         return "UNSIGNED"
-    return "SIGNED" if dtype.kind == "i" or dtype.name == "int4" else "FLOAT"
+    return "SIGNED" if issubdtype(dtype, np.integer) else "FLOAT"
 
 
 def _comparison(direction: str) -> Any:
