@@ -114,9 +114,9 @@ def write(key: str, artifact: bytes) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
         return
-    _writes += 1
-    if _writes % _WRITES_BETWEEN_EVICTIONS == 1:
+    if _writes % _WRITES_BETWEEN_EVICTIONS == 0:
         _evict(size)
+    _writes += 1
 
 
 def _entries() -> list[tuple[float, int, Path]]:

@@ -151,8 +151,7 @@ def _climb(task: _Task, compile: Compile) -> bytes:
 
 
 def _after_fork() -> None:
-    """The threads that were compiling stayed in the parent: a forked child, which may wait for them, compiles
-    itself."""
+    """A forked child, which may wait for what the parent's threads were compiling, compiles it itself."""
     global _lock
     _lock = threading.Lock()
     for task in _under_way.values():

@@ -45,7 +45,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a program is compiled and run: the flag ladder (the next is tried when a compile fails), and the CPU device."""
+    """How a program is compiled and run: the flag ladder (a failed compile tries the next), and the CPU device."""
 
     ladder: tuple[Rung, ...]
     mode: str

@@ -106,11 +106,15 @@ def _size(type: Any) -> int:
     return math.prod(1 if n < 0 else n for n in _shape(type))  # negative: dynamic
 
 
+_CONTRACTED = re.compile(r"lhs_contracting_dimensions = \[([\d, ]+)\]")
+
+
 def _product(operation: Any, out: int) -> Product:
     left, right = operation.operands[0].type, operation.operands[1].type
     a, b, c = _shape(left), _shape(right), _shape(operation.results[0].type)
-    # |lhs| = b*m*k, |rhs| = b*k*n, |out| = b*m*n, so their product is (b*m*n*k)^2 * b; without batch that is a square.
-    multiplications = math.isqrt(_size(left) * _size(right) * out)
+    contracted = _CONTRACTED.search(str(operation.attributes["dot_dimension_numbers"]))
+    dims = [int(d) for d in contracted[1].split(",")] if contracted else []
+    multiplications = out * math.prod(a[d] for d in dims)
     matrices = len(a) == len(b) == len(c) == 2
     return Product(multiplications, str(ir.RankedTensorType(left).element_type), (*a, *b), matrices)
 
