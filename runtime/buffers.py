@@ -13,7 +13,7 @@ import numpy as np
 from xformlib.runtime.devices import Device, binding, hal_device
 from xformlib.runtime.errors import ArgumentError, ExecutionError
 
-__all__ = ["ALIGNMENT", "aligned_empty", "dtype_of", "from_numpy", "to_numpy"]
+__all__ = ["ALIGNMENT", "aligned_empty", "dtype_of", "element_types", "from_numpy", "to_numpy"]
 
 # What IREE asks of memory it is to use in place, and what compiled code may assume.
 ALIGNMENT = 64
@@ -73,6 +73,11 @@ def _host() -> tuple[Any, Any]:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_host.cache_clear)
+
+
+def element_types(dtype: str) -> frozenset[int]:
+    """The element types that buffers of a dtype may have, by its name."""
+    return frozenset(code for code, d in _dtypes().items() if d.name == dtype)
 
 
 def dtype_of(view: Any) -> np.dtype[Any]:

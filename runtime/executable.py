@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xformlib.runtime.buffers import dtype_of, from_numpy
+from xformlib.runtime.buffers import dtype_of, element_types, from_numpy
 from xformlib.runtime.devices import Device, binding, vm_instance
 from xformlib.runtime.errors import ArgumentError, ExecutionError
 
@@ -75,6 +75,7 @@ class Executable:
         # Everything the call needs as a local variable: attribute look-ups would be a tenth of its time.
         local, make_context, device = self._local, self._context, self.device
         variants, view_type = binding().VmVariantList, binding().HalBufferView
+        integers, count = _integers(function)
 
         def call(args: Sequence[Any]) -> list[Any]:
             try:
@@ -86,6 +87,11 @@ class Executable:
             for x in args:
                 push(x if type(x) is view_type else from_numpy(np.asarray(x), device))
             outputs = variants(1)
+            # IREE checks shapes, and types but for their sign.
+            if integers and len(args) == count:
+                for i, codes in integers:
+                    if inputs.get_as_object(i, view_type).element_type not in codes:
+                        raise _explained(None, function, inputs)
             try:
                 context.invoke(function, inputs, outputs)
             except (ValueError, RuntimeError) as e:
@@ -124,7 +130,14 @@ def _dtype_name(type: str) -> str:
     return _NAMES.get(type, type.replace("f8E", "float8_e").lower())
 
 
-def _explained(e: Exception, function: Any, inputs: Any) -> Exception:
+def _integers(function: Any) -> tuple[list[tuple[int, frozenset[int]]], int]:
+    """The integer and boolean arguments of a function with the element types they may have; the number of arguments."""
+    arguments = _signature(function) or []
+    integers = [(i, d) for i, (_, d) in enumerate(arguments) if d == "bool" or d.startswith(("int", "uint"))]
+    return [(i, element_types(d)) for i, d in integers], len(arguments)
+
+
+def _explained(e: Exception | None, function: Any, inputs: Any) -> Exception:
     """The error to raise when a call failed; it looks for the first argument that does not fit."""
     wanted = _signature(function)
     name = function.name
