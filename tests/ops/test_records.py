@@ -32,6 +32,7 @@ from xformlib.dtypes import types
 from xformlib.link import link
 from xformlib.op import Refusal, registry
 from xformlib.staging import replay
+from xformlib.transforms.transpose import transpose
 
 CASES = harness.cases()
 SMOOTH = [c for c in CASES if c.differentiable]
@@ -130,6 +131,33 @@ def test_transpose_keeps_the_dot_product(case):
         assert abs(forward - backward) <= 1e-11 * max(size, other), (
             f"<Jv,w> = {forward}, <v,JTw> = {backward} in {which}"
         )
+
+
+def linear_in(op):
+    """Sets of operands in which the op itself is linear."""
+    if op.linear:
+        return [range(9) if op.linear == "all" else op.linear]
+    return [[i] for i, rule in enumerate(op.transpose) if rule is not None] if isinstance(op.transpose, tuple) else []
+
+
+@each([c for c in SMOOTH if c.op.transpose is not None and not isinstance(c.op.transpose, Refusal)])
+def test_transpose_rule(case):
+    """The rule itself, also where the op's own derivative is not what uses it: <op(v), w> = <v, rule(w)>."""
+    wide, rng = case.wide, case.rng
+    for which in linear_in(case.op):
+        linear = [i for i in which if i in case.active]
+        v = [random_like(rng, x) if i in linear else x for i, x in enumerate(wide.operands)]
+        forward = wide.apply(*wrap(v))
+        w = [random_like(rng, y) for y in unwrap(forward)]
+        wanted = [i in linear for i in range(len(v))]
+        args = [None if b else ArrayImpl(x) for x, b in zip(wide.operands, wanted, strict=True)]
+        program = wide.program
+        unwanted = [False] * len(program.captures)
+        cts = transpose(program, [*args, *program.captures], wanted + unwanted, wrap(w))
+        pairs = [(v[i], cts[i]) for i in linear if cts[i] is not None]
+        left, size = real_dot(forward, w)
+        right, other = real_dot([a for a, _ in pairs], [c for _, c in pairs])
+        assert abs(left - right) <= 1e-11 * max(size, other), f"<op(v),w> = {left}, <v,rule(w)> = {right} in {linear}"
 
 
 @each(SMOOTH)
