@@ -14,6 +14,7 @@ from xformlib.ops import elementwise as ew
 from xformlib.ops.creation import full, iota
 from xformlib.ops.factors import factor_text
 from xformlib.ops.movement import broadcast_in_dim, concatenate, reshape, slice_in_dim, transpose
+from xformlib.ops.numpy_rules import is_narrow_integer
 
 __all__ = [
     "argmax",
@@ -130,7 +131,9 @@ def _at(values: Any, dimensions: tuple[int, ...], note: str, **options: Any) -> 
 
 
 def accumulator(dtype: Any) -> Any:
-    """The dtype sums and products of ``dtype`` are accumulated in: low-precision floats take float32."""
+    """The dtype elements are combined in: float32 for low-precision floats, int8 for integers of less than a byte."""
+    if is_narrow_integer(dtype):
+        return np.dtype(np.int8)
     return np.dtype(np.float32) if dtype.itemsize < 4 and dtypes.issubdtype(dtype, np.floating) else dtype
 
 
@@ -230,9 +233,9 @@ def _extremum_tangent(tangents: Any, ans: Any, x: Any, dimensions: tuple[int, ..
 
 def _extremum(ufunc: np.ufunc, identity: Callable[[Any], Any]) -> Any:
     def rule(x: Any, dimensions: tuple[int, ...]) -> Any:
-        if x.size:
-            return ufunc.reduce(x, axis=dimensions)
-        return ufunc.reduce(x, axis=dimensions, initial=identity(x.dtype))
+        initial = {} if x.size else {"initial": identity(x.dtype)}
+        wide = x.astype(np.int8) if is_narrow_integer(x.dtype) else x
+        return ufunc.reduce(wide, axis=dimensions, **initial).astype(x.dtype, copy=False)
 
     return rule
 
@@ -297,7 +300,7 @@ def _all_ones(dtype: Any) -> Any:
 
 reduce_and = Op(
     "stablehlo.reduce:and",
-    numpy=lambda x, dimensions: np.bitwise_and.reduce(x, axis=dimensions),
+    numpy=lambda x, dimensions: np.bitwise_and.reduce(x, axis=dimensions).astype(x.dtype, copy=False),
     kind="reduction",
     attrs={"dimensions": "i64s"},
     batch=batch_reduction(lambda: reduce_and),
@@ -309,7 +312,7 @@ reduce_and = Op(
 )
 reduce_or = Op(
     "stablehlo.reduce:or",
-    numpy=lambda x, dimensions: np.bitwise_or.reduce(x, axis=dimensions),
+    numpy=lambda x, dimensions: np.bitwise_or.reduce(x, axis=dimensions).astype(x.dtype, copy=False),
     kind="reduction",
     attrs={"dimensions": "i64s"},
     batch=batch_reduction(lambda: reduce_or),
@@ -321,7 +324,7 @@ reduce_or = Op(
 )
 reduce_xor = Op(
     "stablehlo.reduce:xor",
-    numpy=lambda x, dimensions: np.bitwise_xor.reduce(x, axis=dimensions),
+    numpy=lambda x, dimensions: np.bitwise_xor.reduce(x, axis=dimensions).astype(x.dtype, copy=False),
     kind="reduction",
     attrs={"dimensions": "i64s"},
     batch=batch_reduction(lambda: reduce_xor),
