@@ -107,6 +107,24 @@ def test_dtypes_of_gradients():
         assert xf.grad(lambda x: x * x)(np.float32(2.0)).dtype == np.float32
 
 
+def test_derivatives_are_weakly_typed_where_their_values_are():
+    """So that the gradient at a Python scalar takes the dtype of what it meets."""
+    for x, weak in ((1.0, True), (np.float32(1.0), False)):
+        results = [
+            xf.grad(lambda x: x * 2.0)(x),
+            xf.grad(lambda x, y: y)(x, np.float32(2.0)),
+            xf.grad(xf.grad(lambda x: x * x))(x),
+            xf.grad(xf.jit(lambda x: x * x))(x),
+            xf.jit(xf.grad(lambda x: x * x))(x),
+            xf.jvp(lambda x: x * x, (x,), (x,))[1],
+            xf.linearize(jnp.sin, x)[1](x),
+            xf.vjp(jnp.sin, x)[1](x)[0],
+            xf.jacfwd(jnp.sin)(x),
+            xf.hessian(jnp.sin)(x),
+        ]
+        assert [r.weak_type for r in results] == [weak] * len(results)
+
+
 def test_unused_and_constant():
     close(xf.grad(lambda x, y: x, argnums=(0, 1))(1.0, np.ones(3, f32)), (1.0, np.zeros(3)))
     close(xf.grad(lambda x: 3.0)(1.0), 0.0)

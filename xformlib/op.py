@@ -169,6 +169,7 @@ def evaluate(op: Op, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
             return bind_keys(op, operands, params)
         else:
             data.append(_scalar_operand(op, x, operands))
+            weak = weak and not isinstance(x, np.ndarray | np.generic)
     result = state.run(op.numpy, *data, **params)
     if op.multi:
         return tuple([ArrayImpl(r, weak) for r in result])

@@ -76,6 +76,20 @@ def test_weak_types_pass_through():
     assert [o.weak_type for o in outs] == [True, False]
 
 
+def test_scalars_beside_arrays_are_weak_staged_and_at_once():
+    x = array(2.0, np.float32)
+    weak = type(x)(np.float32(3.0), True)
+    for f in (
+        lambda x: mul(x, 2.0),
+        lambda x: mul(2, x),
+        lambda x: mul(x, np.float32(2.0)),
+        lambda x: add(mul(x, x), np.asarray(1, np.float32)),
+    ):
+        for value in (x, weak):
+            (staged,) = program(lambda v, f=f: [f(v)], value).out_avals
+            assert staged.weak_type == f(value).weak_type
+
+
 def test_rules_nest():
     """The derivative of the derivative, by pushing a program made by pushing."""
     x = array(0.7)

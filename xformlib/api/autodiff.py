@@ -13,6 +13,7 @@ from xformlib.api.arguments import Flat, aval_of, check_callable, flatten_arrays
 from xformlib.array import ArrayImpl
 from xformlib.convert import to_array
 from xformlib.errors import GradientError, TreeError
+from xformlib.keys import with_weak_type
 from xformlib.tree_util import PyTreeDef, keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
 __all__ = ["grad", "jvp", "linearize", "value_and_grad", "vjp"]
@@ -37,7 +38,12 @@ def _zeros(aval: Any) -> Any:
 
     if not _is_differentiable(aval):
         return np.zeros(aval.shape, dtypes.float0)
-    return full(aval.shape, 0, aval.dtype)
+    return with_weak_type(full(aval.shape, 0, aval.dtype), aval.weak_type)
+
+
+def _tangent_of(t: Any, aval: Any) -> Any:
+    """A tangent (None: zero) with the type that those of a value have: its own, weak where it is weak."""
+    return _zeros(aval) if t is None else with_weak_type(t, aval.weak_type)
 
 
 # -- forward mode -----------------------------------------------------------------------------------------------------
@@ -78,7 +84,7 @@ def jvp(
     nothing = [None] * len(program.captures)
     outs, out_tangents = forward.jvp(program, [*leaves, *program.captures], [*directions, *nothing])
     n = flat.n_out if has_aux else len(outs)
-    ts = [_zeros(o) if t is None else t for o, t in zip(outs[:n], out_tangents[:n], strict=True)]
+    ts = [_tangent_of(t, o) for o, t in zip(outs[:n], out_tangents[:n], strict=True)]
     result = tree_unflatten(flat.out_tree, outs[:n]), tree_unflatten(flat.out_tree, ts)
     return (*result, flat.unflatten_aux(outs[n:])) if has_aux else result
 
@@ -148,7 +154,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         ts = [t for t in _tangent_leaves(primals, tangents, leaves) if t is not None]
         results = iter(replay(linear.program, [*ts, *linear.program.captures]))
         active = linear.active_out[:n]
-        values = [next(results) if a else _zeros(v) for a, v in zip(active, out_avals, strict=True)]
+        values = [_tangent_of(next(results) if a else None, v) for a, v in zip(active, out_avals, strict=True)]
         return tree_unflatten(flat.out_tree, values)
 
     result = tree_unflatten(flat.out_tree, outs[:n]), f_jvp
@@ -211,7 +217,7 @@ class _Pullback:
         wanted = [True] * n + [False] * len(captures)
         results = iter(transpose(program, [None] * n + list(captures), wanted, given)[:n])
         found = [next(results) if a else None for a in linear.active_in[: len(self.in_avals)]]
-        return [_zeros(v) if c is None else c for c, v in zip(found, self.in_avals, strict=True)]
+        return [_tangent_of(c, v) for c, v in zip(found, self.in_avals, strict=True)]
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
