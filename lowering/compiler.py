@@ -24,7 +24,7 @@ DEFAULT_TIMEOUT = 300.0
 
 @dataclass(frozen=True)
 class Artifact:
-    """A compiled module, and the CPU device it should run on (``"local-sync"`` or ``"local-task"``)."""
+    """A compiled module, and for the CPU the mode to run it in (``"local-sync"`` or ``"local-task"``)."""
 
     vmfb: bytes
     mode: str
@@ -74,7 +74,7 @@ def compile(module: Any, target: Target, *, timeout: float = DEFAULT_TIMEOUT) ->
 def compile_async(module: Any, target: Target, *, timeout: float = DEFAULT_TIMEOUT) -> Future[Artifact]:
     """Like :func:`compile`, as a future. Equal modules that are being compiled share one; don't cancel it."""
     module = _parsed(module)
-    chosen = plan(module)
+    chosen = plan(module, target)
     key = cache.key(_bytecode_without_places(module), target, chosen.ladder)
     found = cache.read(key)
     with _lock:

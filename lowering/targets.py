@@ -10,7 +10,7 @@ from typing import Any
 
 from xformlib.lowering.work import Product, Work, estimate_work
 
-__all__ = ["Plan", "Target", "choose_ladder", "choose_mode", "host_cpu", "plan"]
+__all__ = ["Plan", "Target", "choose_ladder", "choose_mode", "gpu", "host_cpu", "plan"]
 
 # Without the demote flags IREE turns every f64 into f32, function signatures included.
 _COMMON = (
@@ -26,6 +26,14 @@ _HOST = (
     "--iree-llvmcpu-target-cpu=host",
     "--iree-llvmcpu-stack-allocation-limit=131072",
 )
+# Platform -> IREE's name of it, and the flag that says for which model.
+_GPUS = {
+    "vulkan": ("vulkan", "--iree-vulkan-target"),
+    "cuda": ("cuda", "--iree-cuda-target"),
+    "rocm": ("hip", "--iree-rocm-target"),
+}
+# IREE refuses these; the driver translates the PTX of an older model for them.
+_PTX_OF = {"sm_90": "sm_80", "sm_90a": "sm_80", "sm_100": "sm_80", "sm_100a": "sm_80"}
 _O3, _O2 = "--iree-opt-level=O3", "--iree-opt-level=O2"
 _DATA_TILING = "--iree-opt-data-tiling"
 _INNER_TILED = "--iree-llvmcpu-enable-inner-tiled"
@@ -45,16 +53,40 @@ class Target:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a program is compiled and run: the flag ladder (a failed compile tries the next), and the CPU device."""
+    """How a program is compiled and run: the flag ladder (a failed compile tries the next), and the mode of the CPU."""
 
     ladder: tuple[Rung, ...]
     mode: str
+
+
+_PLAIN: tuple[Rung, ...] = ((_O3,), (_O2,))
 
 
 @functools.cache
 def host_cpu() -> Target:
     """The CPU of this machine, with all of its features."""
     return Target("host", "cpu", (*_HOST, *_COMMON), f"{platform.machine()} {_cpu_features()}")
+
+
+def gpu(platform: str, model: str) -> Target:
+    """A GPU by platform (``"vulkan"``, ``"cuda"``, ``"rocm"``) and model.
+
+    The model must be named: code for another one gives wrong numbers, and nothing checks it at load.
+
+    Raises:
+        ValueError: an unknown platform.
+
+    Example:
+        >>> gpu("rocm", "gfx942").flags[:2]
+        ('--iree-hal-target-device=hip', '--iree-rocm-target=gfx942')
+    """
+    if platform not in _GPUS:
+        raise ValueError(f"unknown platform {platform!r}; expected one of {', '.join(_GPUS)}.")
+    device, flag = _GPUS[platform]
+    code = _PTX_OF.get(model, model)
+    return Target(
+        f"{platform}:{model}", platform, (f"--iree-hal-target-device={device}", f"{flag}={code}", *_COMMON), ""
+    )
 
 
 def _cpu_features() -> str:
@@ -69,8 +101,10 @@ def _cpu_features() -> str:
     return " | ".join(" ".join(sorted(found[n].split())) for n in names if n in found)
 
 
-def plan(module: Any) -> Plan:
-    """Choose flags and device for a module of StableHLO by the work in it."""
+def plan(module: Any, target: Target) -> Plan:
+    """Choose flags, and on the CPU the mode, for a module of StableHLO by the work in it."""
+    if target.platform != "cpu":
+        return Plan(_PLAIN, "")
     work = estimate_work(module)
     return Plan(choose_ladder(work.products), choose_mode(work))
 
@@ -103,11 +137,10 @@ _INNER_PAYS = 1 << 24
 
 def choose_ladder(products: tuple[Product, ...]) -> tuple[Rung, ...]:
     """The sets of flags to try, best first."""
-    plain: tuple[Rung, ...] = ((_O3,), (_O2,))
     if any(map(_inner_pays, products)) and all(p.matrices and p.dtype in _INNER for p in products):
         # Inner tiling fails to compile products of vectors and batches, and gets bf16 wrong.
-        return ((_DATA_TILING, _INNER_TILED, _O3), *plain)
-    return ((_DATA_TILING, _O3), *plain) if any(map(_tiling_pays, products)) else plain
+        return ((_DATA_TILING, _INNER_TILED, _O3), *_PLAIN)
+    return ((_DATA_TILING, _O3), *_PLAIN) if any(map(_tiling_pays, products)) else _PLAIN
 
 
 def _inner_pays(p: Product) -> bool:

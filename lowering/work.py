@@ -51,8 +51,15 @@ _FREE = frozenset(
     {
         *("stablehlo.constant", "stablehlo.iota", "stablehlo.reshape", "stablehlo.broadcast_in_dim"),
         *("stablehlo.optimization_barrier", "stablehlo.tuple", "stablehlo.get_tuple_element", "stablehlo.return"),
-        *("stablehlo.while", "stablehlo.case", "stablehlo.if"),
+        *("stablehlo.while", "stablehlo.case", "stablehlo.if", "scf.for", "scf.while", "scf.if"),
         *("func.call", "func.return", "util.call", "flow.dispatch"),
+    }
+)
+# What is inside these is dispatched op by op; regions of other ops say what one of them computes.
+_CONTAINERS = frozenset(
+    {
+        *("builtin.module", "func.func", "util.func", "scf.for", "scf.while", "scf.if"),
+        *("stablehlo.while", "stablehlo.case", "stablehlo.if"),
     }
 )
 # A reduction to fewer results than this is one workgroup's work.
@@ -71,8 +78,9 @@ def estimate_work(module: Any) -> Work:
 
     def visit(operation: Any) -> Any:
         name = operation.name
+        inside = ir.WalkResult.ADVANCE if name in _CONTAINERS else ir.WalkResult.SKIP
         if name in _FREE or not operation.results:
-            return ir.WalkResult.ADVANCE
+            return inside
         out = _size(operation.results[0].type)
         if name == "stablehlo.dot_general":
             product = _product(operation, out)
@@ -88,9 +96,9 @@ def estimate_work(module: Any) -> Work:
                 fused[operation.block, out] += size * (_TRANSCENDENTAL if name in _TRANSCENDENTALS else _CHEAP)
             else:
                 dispatches.append(size * _TRAFFIC)
-        return ir.WalkResult.ADVANCE
+        return inside
 
-    module.operation.walk(visit)
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     dispatches += [ns + size * _TRAFFIC for (_, size), ns in fused.items()]
     return Work(max(dispatches), tuple(products))
 

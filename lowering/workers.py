@@ -20,6 +20,7 @@ __all__ = ["Answer", "Job", "submit", "warm_up"]
 
 _LIMIT = max(1, min(2, os.cpu_count() or 1))
 _SCRIPT = Path(__file__).with_name("worker.py")
+_IDLE_SECONDS = 60.0
 _MOST_DIAGNOSTICS = 1 << 20
 
 
@@ -189,7 +190,12 @@ class _Pool:
         while not self.closed:
             with contextlib.suppress(OSError, ImportError):  # then the job reports it
                 ready()
-            job = self.jobs.get()
+            try:
+                job = self.jobs.get(timeout=_IDLE_SECONDS)
+            except queue.Empty:  # an idle worker holds 160 MB
+                self._discard(worker)
+                worker = None
+                job = self.jobs.get()
             job(compile)
             with self.lock:
                 self.unfinished -= 1

@@ -40,7 +40,7 @@ class Executable:
             self._module = binding().VmModule.copy_buffer(vm_instance(), vmfb)
             self._context()
         except (ValueError, RuntimeError) as e:
-            raise ExecutionError(f"the compiled module can't be loaded on {device}: {e}") from None
+            raise ExecutionError(f"the compiled module can't be loaded on {device}: {_reason(e)}") from None
         _executables.add(self)
 
     def _context(self) -> Any:
@@ -153,6 +153,12 @@ def _explained(e: Exception | None, function: Any, inputs: Any) -> Exception:
 
 def _fits(shape: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
     return len(shape) == len(pattern) and all(p in ("?", s) for s, p in zip(shape, pattern, strict=True))
+
+
+def _reason(e: Exception) -> str:
+    """Why a module could not be loaded; IREE's own text may have pages of target attributes."""
+    text = str(e)
+    return "it was compiled for a device of another kind" if "not found or unavailable" in text else text[:500]
 
 
 def _text(shape: tuple[str, ...], dtype: str) -> str:

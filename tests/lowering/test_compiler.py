@@ -92,13 +92,15 @@ def test_the_time_limit_ends_a_compile(compiled):
 
 
 def test_failed_flags_fall_back_to_the_next(monkeypatch, compiled):
-    monkeypatch.setattr(compiler, "plan", lambda _: Plan((("--no-such-flag",), ("--iree-opt-level=O2",)), "local-sync"))
+    monkeypatch.setattr(
+        compiler, "plan", lambda *_: Plan((("--no-such-flag",), ("--iree-opt-level=O2",)), "local-sync")
+    )
     works_again()
     assert compiled() == 2
 
 
 def test_a_bad_flag_is_reported(monkeypatch):
-    monkeypatch.setattr(compiler, "plan", lambda _: Plan((("--no-such-flag",),), "local-sync"))
+    monkeypatch.setattr(compiler, "plan", lambda *_: Plan((("--no-such-flag",),), "local-sync"))
     with pytest.raises(CompilationError):
         compiler.compile(chain("add"), HOST)
 

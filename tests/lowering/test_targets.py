@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.lowering.modules import chain, parse
-from xformlib.lowering import targets
+from xformlib.lowering import compiler, targets
 from xformlib.lowering.targets import choose_ladder, plan
 from xformlib.lowering.work import estimate_work
+
+HOST = targets.host_cpu()
 
 
 def product(m, k, n, dtype="f32"):
@@ -45,11 +47,25 @@ def total(n):
 
 
 def test_flags_keep_64_bits_and_use_the_host():
-    flags = targets.host_cpu().flags
+    flags = HOST.flags
     assert "--iree-input-demote-f64-to-f32=false" in flags
     assert "--iree-input-demote-i64-to-i32=false" in flags
     assert "--iree-llvmcpu-target-cpu=host" in flags
-    assert targets.host_cpu().features
+    assert HOST.features
+
+
+@pytest.mark.parametrize(
+    ("platform", "model"), [("vulkan", "llvmpipe"), ("cuda", "sm_80"), ("cuda", "sm_90"), ("rocm", "gfx942")]
+)
+def test_gpus_compile(platform, model):
+    target = targets.gpu(platform, model)
+    assert compiler.compile(chain("add", "tanh", n=1_000_000), target).vmfb
+    assert plan(product(512, 512, 512), target).ladder[0] == ("--iree-opt-level=O3",)
+
+
+def test_an_unknown_gpu_platform():
+    with pytest.raises(ValueError, match=r"'metal'.*vulkan, cuda, rocm"):
+        targets.gpu("metal", "m1")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +83,7 @@ def test_flags_keep_64_bits_and_use_the_host():
     ],
 )
 def test_the_pool_of_threads_is_for_long_dispatches(module, mode):
-    assert plan(module()).mode == mode
+    assert plan(module(), HOST).mode == mode
 
 
 def test_work_in_loops_counts_and_loops_themselves_do_not():
@@ -83,8 +99,8 @@ def test_work_in_loops_counts_and_loops_themselves_do_not():
 
     heavy = f"%w = stablehlo.add %v, %v : {t} stablehlo.return %p, %w : tensor<i1>, {t}"
     light = f"stablehlo.return %p, %v : tensor<i1>, {t}"
-    assert plan(loop(heavy)).mode == "local-task"
-    assert plan(loop(light)).mode == "local-sync"
+    assert plan(loop(heavy), HOST).mode == "local-task"
+    assert plan(loop(light), HOST).mode == "local-sync"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -123,6 +124,7 @@ def _gone(pid, seconds):
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_workers_end_with_a_killed_parent(tmp_path):
     text = """
+import threading
 import time
 compiler.compile_async(slow(), HOST)
 while not workers.processes():
@@ -146,3 +148,21 @@ def test_several_compile_at_once_and_no_more_than_allowed(tmp_path, monkeypatch)
     futures = [compiler.compile_async(chain(*["tanh"] * (i + 1)), targets.host_cpu()) for i in range(6)]
     assert all(f.result().vmfb for f in futures)
     assert 1 <= len(workers.processes()) <= 2
+
+
+def test_idle_workers_end(monkeypatch):
+    from xformlib.lowering import workers
+
+    monkeypatch.setattr(workers, "_IDLE_SECONDS", 0.2)
+    pool = workers._Pool()
+    pool.warm_up()
+    end = time.monotonic() + 10
+    states = []
+    while time.monotonic() < end and states[-2:] != [1, 0]:
+        states = [n for i, n in enumerate((*states, len(pool.workers))) if not i or n != states[i - 1]]
+        time.sleep(0.01)
+    assert states[-2:] == [1, 0]
+    done = threading.Event()
+    pool.submit(lambda compile: (compile(("--no-such-flag",), b"", 60.0), done.set()))
+    assert done.wait(30)  # with a new worker
+    pool.close()

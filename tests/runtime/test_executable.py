@@ -13,8 +13,8 @@ import pytest
 from tests.lowering.modules import parse
 from xformlib.lowering import compiler, targets
 from xformlib.runtime.buffers import from_numpy, to_numpy
-from xformlib.runtime.devices import default_device
-from xformlib.runtime.errors import ArgumentError, ExecutionError
+from xformlib.runtime.devices import default_device, devices
+from xformlib.runtime.errors import ArgumentError, DeviceError, ExecutionError
 from xformlib.runtime.executable import Executable
 
 # Types of results, each with the MLIR name.
@@ -192,3 +192,46 @@ def test_a_forked_child_runs_it_too(executable):
             os._exit(0 if good else 1)
     assert os.waitpid(child, 0)[1] == 0
     test_results(executable)
+
+
+@pytest.fixture(scope="module")
+def vulkan():
+    try:
+        return devices("vulkan")[0]
+    except DeviceError as e:
+        pytest.skip(str(e))
+
+
+def test_a_gpu(vulkan):
+    model = "llvmpipe" if "llvmpipe" in vulkan.device_kind else None
+    if model is None:
+        pytest.skip(f"no target is known for {vulkan.device_kind}")
+    artifact = compiler.compile(parse(MAIN), targets.gpu("vulkan", model))
+    executable = Executable(artifact.vmfb, device=vulkan)
+    y, n = executable("main", [X, N])
+    np.testing.assert_array_equal(to_numpy(y, device=vulkan), X + X)
+    assert to_numpy(n, device=vulkan) == N
+    y, _ = executable("main", [y, n])
+    np.testing.assert_array_equal(to_numpy(y, device=vulkan), 4 * X)
+    with pytest.raises(ArgumentError, match="argument 0"):
+        executable("main", [X.T, N])
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.float16, ml_dtypes.bfloat16, np.complex64], ids=str)
+def test_gpu_buffers(vulkan, dtype):
+    for shape in ((), (5,), (2, 3)):
+        x = np.ones(shape, dtype)
+        y = to_numpy(from_numpy(x, vulkan), device=vulkan)
+        assert (y.shape, y.dtype) == (x.shape, x.dtype)
+        assert y.tobytes() == x.tobytes()
+
+
+def test_an_artifact_for_another_kind_of_device(vulkan):
+    with pytest.raises(ExecutionError, match="another kind"):
+        Executable(compile_(MAIN), device=vulkan)
+
+
+def test_an_artifact_for_a_gpu_is_not_for_the_cpu():
+    artifact = compiler.compile(parse(MAIN), targets.gpu("vulkan", "llvmpipe"))
+    with pytest.raises(ExecutionError, match="another kind"):
+        Executable(artifact.vmfb, device=default_device())
