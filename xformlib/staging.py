@@ -95,7 +95,7 @@ class Program:
         return not any(isinstance(c, Tracer) for c in self.captures)
 
     def __str__(self) -> str:
-        return self.func.get_asm(assume_verified=True)
+        return str(self.func.get_asm(assume_verified=True))
 
 
 def _aval_of(x: Any) -> Aval:
@@ -172,7 +172,7 @@ class Frame:
                 f"an operation was given {type(x).__name__} {x!r:.60}, which is not an array; "
                 "wrap it with xformlib.numpy.asarray."
             )
-        elif x.size <= 1 and not x.shape and not self.linear and not x.is_key:
+        elif isinstance(x, ArrayImpl) and not x.shape and not self.linear:
             return self._constant(np.asarray(x._load()), x.weak_type)
         found = self.captured.get(id(x))
         if found is None:

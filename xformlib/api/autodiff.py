@@ -100,7 +100,7 @@ def _tangent_leaves(primals: Any, tangents: Any, leaves: Sequence[Any]) -> list[
     t_leaves, t_tree = tree_flatten(tangents)
     if p_tree != t_tree:
         raise TreeError(f"primals and tangents differ in structure: {p_tree} and {t_tree}.")
-    out = []
+    out: list[Any] = []
     for (path, _), x, t in zip(p_paths, leaves, t_leaves, strict=True):
         if not _is_differentiable(x):
             if getattr(t, "dtype", None) != dtypes.float0:
