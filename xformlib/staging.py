@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from xformlib import attributes
-from xformlib.array import Array, Aval, Tracer
+from xformlib.array import Array, ArrayImpl, Aval, Tracer
 from xformlib.dtypes import KeyDType
 from xformlib.errors import (
     NotAnArrayError,
