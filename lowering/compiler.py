@@ -124,8 +124,9 @@ Compile = Callable[[tuple[str, ...], bytes, float], workers.Answer]
 def _run(task: _Task, compile: Compile) -> None:
     """Settle a task's future; runs on a thread of the pool."""
     try:
-        vmfb = _climb(task, compile)
-        cache.write(task.key, vmfb)
+        vmfb, best = _climb(task, compile)
+        if best:
+            cache.write(task.key, vmfb)
         settle = functools.partial(task.future.set_result, Artifact(vmfb, task.plan.mode))
     except BaseException as e:  # whoever waits must hear of it, whatever it is
         settle = functools.partial(task.future.set_exception, e)
@@ -134,17 +135,18 @@ def _run(task: _Task, compile: Compile) -> None:
     settle()
 
 
-def _climb(task: _Task, compile: Compile) -> bytes:
-    """The artifact by the first rung of the flag ladder that works."""
+def _climb(task: _Task, compile: Compile) -> tuple[bytes, bool]:
+    """The artifact by the first rung of the flag ladder that works; whether the rungs before it would fail again."""
     deadline = time.monotonic() + task.timeout
-    reason, output = "", ""
+    reason, output, best = "", "", True
     for rung in task.plan.ladder:
         with _lock:
             statistics.compiled += 1
         answer = compile((*task.target.flags, *rung), task.module, max(0.0, deadline - time.monotonic()))
         if answer.vmfb is not None:
-            return answer.vmfb
+            return answer.vmfb, best
         reason, output = answer.reason, answer.output
+        best = best and not answer.killed
         if answer.final:
             break
     raise CompilationError(reason, parse_diagnostics(output))

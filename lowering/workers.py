@@ -8,12 +8,14 @@ import importlib.util
 import os
 import queue
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = ["Answer", "Job", "submit", "warm_up"]
@@ -24,14 +26,18 @@ _IDLE_SECONDS = 60.0
 _MOST_DIAGNOSTICS = 1 << 20
 
 
+@dataclass(frozen=True)
 class Answer:
-    """What became of one compile: the artifact, or the reason why there is none and the compiler's output."""
+    """What became of one compile: the artifact, or the reason why there is none and the compiler's output.
 
-    def __init__(self, vmfb: bytes | None, reason: str = "", output: str = "", final: bool = False) -> None:
-        self.vmfb = vmfb
-        self.reason = reason
-        self.output = output
-        self.final = final  # other flags would fare no better
+    ``final``: other flags would fare no better. ``killed``: from outside, which says nothing about the module.
+    """
+
+    vmfb: bytes | None
+    reason: str = ""
+    output: str = ""
+    final: bool = False
+    killed: bool = False
 
 
 class Worker:
@@ -113,7 +119,7 @@ class Worker:
         if self._timed_out:
             return Answer(None, "it took longer than the time limit", self._said(), final=True)
         fate = f"crashed with signal {-code}" if code < 0 else f"exited with status {code}"
-        return Answer(None, f"the compiler {fate}", self._said())
+        return Answer(None, f"the compiler {fate}", self._said(), killed=-code in (signal.SIGKILL, signal.SIGTERM))
 
     def close(self) -> None:
         """End the process and remove what it left."""

@@ -121,6 +121,13 @@ def test_workers_killed_in_the_middle(empty_cache):
     works_again()
 
 
+def test_what_a_kill_from_outside_left_is_not_kept(monkeypatch, empty_cache):
+    answers = [workers.Answer(None, "killed", killed=True), workers.Answer(b"by lesser flags")]
+    monkeypatch.setattr(workers, "submit", lambda job: job(lambda *_: answers.pop(0)))
+    assert compiler.compile(chain("add"), HOST).vmfb == b"by lesser flags"
+    assert not list(empty_cache.glob("*/*"))
+
+
 def test_threads_compile_and_call_at_once():
     x, failures = np.arange(4, dtype=np.float32), []
 
