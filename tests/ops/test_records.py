@@ -348,6 +348,25 @@ def test_vmap_of_the_gradient_is_a_loop(case):
         assert not wrong.any(), f"batched\n{got}\nloop\n{want}"
 
 
+# -- factors ----------------------------------------------------------------------------------------------------------
+
+
+@each([c for c in CASES if callable(c.op.factors)])
+def test_factors_fit_the_shapes(case):
+    """One letter per dimension; a letter has one size wherever it stands; what is reduced is in no result."""
+    mapping, _, reduced = case.op.factors(*case.operands, **case.params).partition("|")
+    left, _, right = mapping.partition("->")
+    sizes = {}
+    for texts, arrays in ((left, case.operands), (right, case.results)):
+        parts = texts.split(",")
+        assert len(parts) == len(arrays), f"{mapping}: {len(arrays)} arrays"
+        for text, x in zip(parts, arrays, strict=True):
+            assert len(text) == x.ndim and len(set(text)) == x.ndim, f"{mapping}: {text!r} for shape {x.shape}"
+            for letter, n in zip(text, x.shape, strict=True):
+                assert sizes.setdefault(letter, n) == n, f"{mapping}: {letter!r} has sizes {sizes[letter]} and {n}"
+    assert set(reduced) <= set(left) - set(right), f"{mapping}|{reduced}"
+
+
 # -- dtypes and keys --------------------------------------------------------------------------------------------------
 
 
@@ -356,9 +375,15 @@ def with_dtype(case, dtype):
     if not case.operands:
         return None
     main = next((x.dtype for x in case.operands if is_inexact(x)), case.operands[0].dtype)
+
+    def cast(x):
+        real = not dtypes.issubdtype(dtype, np.complexfloating)
+        return np.asarray(x.real if real and harness.is_complex(x) else x).astype(dtype)
+
     with np.errstate(all="ignore"):
-        operands = [x.astype(dtype) if x.dtype == main else x for x in case.operands]
-    return harness.Case(case.op, replace(case.sample, make=lambda rng: operands), str(dtype))
+        operands = [cast(x) if x.dtype == main else x for x in case.operands]
+    params = {k: dtype if isinstance(v, np.dtype) and v == main else v for k, v in case.params.items()}
+    return harness.Case(case.op, replace(case.sample, make=lambda rng: operands, params=params), str(dtype))
 
 
 # The verifier takes these and mathematics does not; the public functions refuse them.
