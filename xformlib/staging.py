@@ -165,8 +165,11 @@ class Frame:
                 return x
             self._check_visible(x)
         elif isinstance(x, (bool, int, float, complex)) or isinstance(x, np.ndarray | np.generic):
+            value = np.asarray(x, _dtype_beside(x, like))
+            if value.shape:
+                return self._literal(value)
             # A bare Python scalar doesn't take part in deciding whether the result is weakly typed.
-            return self._constant(np.asarray(x, _dtype_beside(x, like)), not isinstance(x, np.ndarray | np.generic))
+            return self._constant(value, not isinstance(x, np.ndarray | np.generic))
         elif not isinstance(x, Array):
             raise NotAnArrayError(
                 f"an operation was given {type(x).__name__} {x!r:.60}, which is not an array; "

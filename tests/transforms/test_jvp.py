@@ -10,6 +10,7 @@ from xformlib import errors
 from xformlib.array import Tracer
 from xformlib.op import Refusal
 from xformlib.ops.elementwise import add, convert, cos, mul, sin, sub
+from xformlib.ops.reduction import reduce_sum
 from xformlib.staging import replay, stage
 from xformlib.transforms.jvp import jvp
 
@@ -88,6 +89,16 @@ def test_scalars_beside_arrays_are_weak_staged_and_at_once():
         for value in (x, weak):
             (staged,) = program(lambda v, f=f: [f(v)], value).out_avals
             assert staged.weak_type == f(value).weak_type
+
+
+def test_numpy_arrays_beside_tracers():
+    x = array([1.0, 2.0])
+    rows = np.array([[1.0, 2.0], [3.0, 4.0]])
+    p = program(lambda x: [mul(x, rows[0]), reduce_sum(mul(rows[1], x), dimensions=(0,)), rows], x)
+    assert [a.shape for a in p.out_avals] == [(2,), (), (2, 2)]
+    outs, tangents = jvp(p, [x], [array([1.0, 0.0])])
+    assert [np.asarray(o).tolist() for o in outs] == [[1.0, 4.0], 11.0, rows.tolist()]
+    assert [np.asarray(t).tolist() for t in tangents[:2]] == [[1.0, 0.0], 3.0] and tangents[2] is None
 
 
 def test_rules_nest():
