@@ -190,6 +190,14 @@ def test_vjp_many_times_and_later():
     close(pull((1.0, 1.0)), (4.0, 3.0))
 
 
+def test_vjp_function_takes_one_cotangent():
+    _, pull = xf.vjp(lambda x: (x, x), 1.0)
+    with pytest.raises(errors.TreeError, match="one tuple"):
+        pull(1.0, 1.0)
+    with pytest.raises(errors.TreeError, match="was given 0"):
+        pull()
+
+
 def test_vjp_function_is_differentiable_and_batchable():
     def f(x):
         _, pull = xf.vjp(jnp.sin, x)

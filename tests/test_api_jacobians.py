@@ -97,6 +97,26 @@ def test_holomorphic():
             jacobian(lambda x: x, holomorphic=True)(1.0)
 
 
+def test_complex_values_without_holomorphic():
+    z, x = jnp.asarray([1.0 + 2.0j]), jnp.asarray([2.0])
+    for jacobian, f, at in (
+        (xf.jacfwd, lambda z: z * z, z),
+        (xf.jacrev, lambda z: z * z, z),
+        (xf.jacrev, lambda x: x * 1j, x),
+        (xf.hessian, lambda z: jnp.real(z * jnp.conj(z)), z),
+    ):
+        with pytest.raises(errors.GradientError, match="holomorphic=True"):
+            jacobian(f)(at)
+    assert np.array_equal(xf.jacfwd(lambda x: x * 1j)(x), [[1j]])
+    assert np.array_equal(xf.jacrev(lambda z: jnp.real(z * jnp.conj(z)))(z), [[2 - 4j]])
+
+
+def test_integer_outputs():
+    for jacobian in (xf.jacfwd, xf.jacrev):
+        with pytest.raises(errors.GradientError, match=r"output\['n'\].*int32.*has_aux"):
+            jacobian(lambda x: {"n": x.astype(np.int32), "x": x})(jnp.asarray([1.0]))
+
+
 def test_integers_are_refused():
     for jacobian in (xf.jacfwd, xf.jacrev, xf.hessian):
         with pytest.raises(errors.GradientError, match="int"):

@@ -100,7 +100,9 @@ class Flat:
         """The auxiliary output from its array leaves."""
         rest = iter(leaves)
         n = len(leaves) + len(self.aux_static)
-        return tree_unflatten(self.aux_tree, [self.aux_static[i] if i in self.aux_static else next(rest) for i in range(n)])
+        return tree_unflatten(
+            self.aux_tree, [self.aux_static[i] if i in self.aux_static else next(rest) for i in range(n)]
+        )
 
 
 def restamp_all(values: Sequence[Any], avals: Sequence[Aval]) -> list[Any]:

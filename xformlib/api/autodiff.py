@@ -91,7 +91,9 @@ def jvp(
 
 def _check_sequence(name: str, value: Any) -> None:
     if not isinstance(value, tuple | list):
-        raise TreeError(f"{name} must be a tuple of the function's arguments; got {type(value).__name__}. Write ({name},).")
+        raise TreeError(
+            f"{name} must be a tuple of the function's arguments; got {type(value).__name__}. Write ({name},)."
+        )
 
 
 def _tangent_leaves(primals: Any, tangents: Any, leaves: Sequence[Any]) -> list[Any]:
@@ -175,20 +177,29 @@ def _linearize(flat: Flat, leaves: Sequence[Any], active: Sequence[bool], kind: 
 class _Pullback:
     """The derivative of a function at a point, transposed: cotangents of outputs to cotangents of inputs."""
 
-    def __init__(self, linear: Any, leaves: Sequence[Any], outs: Sequence[Any], in_tree: PyTreeDef, out_tree: Any) -> None:
+    def __init__(
+        self, linear: Any, leaves: Sequence[Any], outs: Sequence[Any], in_tree: PyTreeDef, out_tree: Any
+    ) -> None:
         self.linear = linear
         self.in_avals = [aval_of(x) for x in leaves]
         self.out_avals = [aval_of(x) for x in outs]
         self.in_tree = in_tree
         self.out_tree = out_tree
 
-    def __call__(self, cotangents: Any) -> Any:
-        leaves, tree = tree_flatten(cotangents)
+    def __call__(self, *cotangents: Any) -> Any:
+        if len(cotangents) != 1:
+            raise TreeError(
+                f"a vjp function takes one argument, the cotangent of the function's output, and was given {len(cotangents)}. "
+                "For an output that is a tuple give one tuple."
+            )
+        leaves, tree = tree_flatten(cotangents[0])
         if tree != self.out_tree:
             raise TreeError(
                 f"the cotangent given to a vjp function has structure {tree}; the function's output has {self.out_tree}."
             )
-        args, _ = tree_unflatten(self.in_tree, self.leaf_cotangents([self._checked(i, c) for i, c in enumerate(leaves)]))
+        args, _ = tree_unflatten(
+            self.in_tree, self.leaf_cotangents([self._checked(i, c) for i, c in enumerate(leaves)])
+        )
         return args
 
     def _checked(self, i: int, c: Any) -> Any:
@@ -398,5 +409,3 @@ def _check_output(outs: Sequence[Any], flat: Flat, name: str, holomorphic: bool)
             f"grad of {name}: the output must be {word}, and has dtype {out.dtype}."
             + (" For complex-differentiable functions use holomorphic=True." if not holomorphic else "")
         )
-
-

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from xformlib import dtypes
 from xformlib.api.arguments import check_callable, flatten_arrays, function_name
 from xformlib.api.autodiff import _check_argnums, _check_inputs, _positions, _wraps, linearize, vjp
 from xformlib.api.vectorize import vmap
 from xformlib.array import ArrayImpl
+from xformlib.errors import GradientError
 from xformlib.ops.movement import reshape
-from xformlib.tree_util import tree_flatten, tree_map, tree_unflatten
+from xformlib.tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map, tree_unflatten
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
 
@@ -35,6 +37,29 @@ def _partial(
         return fun(*full, **kwargs)
 
     return partial, arrays
+
+
+def _check_outputs(out: Any, name: str, holomorphic: bool, real: bool) -> None:
+    """Outputs that a Jacobian describes: floating (with ``real`` not complex), or complex if ``holomorphic``."""
+    for path, y in tree_flatten_with_path(out)[0]:
+        is_complex = dtypes.issubdtype(y.dtype, np.complexfloating)
+        if holomorphic and not is_complex:
+            problem = "holomorphic=True needs complex outputs"
+        elif not holomorphic and real and is_complex:
+            problem = "reverse mode needs real ones; for complex-differentiable functions use holomorphic=True"
+        elif not dtypes.issubdtype(y.dtype, np.inexact):
+            problem = "it has no derivative. Return it as auxiliary data with has_aux=True"
+        else:
+            continue
+        raise GradientError(f"jacobian of {name}: the output{keystr(path)} has dtype {y.dtype}: {problem}.")
+
+
+def _check_real_inputs(chosen: Any, name: str, holomorphic: bool) -> None:
+    if not holomorphic and any(dtypes.issubdtype(x.dtype, np.complexfloating) for x in tree_leaves(chosen)):
+        raise GradientError(
+            f"jacobian of {name}: forward mode needs real inputs, and one is complex. For complex-differentiable "
+            "functions use holomorphic=True; for real functions of complex inputs use jacrev."
+        )
 
 
 def _basis(tree: Any) -> Any:
@@ -79,6 +104,9 @@ def jacfwd(
     Returns a function giving, for output shape ``o`` and input shape ``i``, an array of shape ``o + i`` (in the
     structure of the output, then of the input); with ``has_aux``, ``(jacobian, aux)``.
 
+    Raises:
+        GradientError: inputs that are integers or, without ``holomorphic``, complex; integer outputs.
+
     >>> import xformlib as xf, xformlib.numpy as jnp
     >>> print(xf.jacfwd(lambda x: x * x)(jnp.array([1., 2.])))
     [[2. 0.]
@@ -91,7 +119,9 @@ def jacfwd(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _partial(fun, args, kwargs, argnums, holomorphic, False)
 
-        _, push, *aux = linearize(partial, *chosen, has_aux=has_aux)
+        _check_real_inputs(chosen, function_name(fun), holomorphic)
+        out, push, *aux = linearize(partial, *chosen, has_aux=has_aux)
+        _check_outputs(out, function_name(fun), holomorphic, real=False)
         columns = vmap(push)(*_basis(chosen))
         tree = tree_map(lambda c: _unstack(c, chosen, _columns_last), columns)
         tree = tree if not hasattr(argnums, "__index__") else _first(tree, columns)
@@ -119,6 +149,9 @@ def jacrev(
 
     Shapes and structure as for :func:`jacfwd`.
 
+    Raises:
+        GradientError: integer inputs without ``allow_int``; integer outputs; complex ones without ``holomorphic``.
+
     >>> import xformlib as xf, xformlib.numpy as jnp
     >>> print(xf.jacrev(lambda x: x * x)(jnp.array([1., 2.])))
     [[2. 0.]
@@ -132,6 +165,7 @@ def jacrev(
         partial, chosen = _partial(fun, args, kwargs, argnums, holomorphic, allow_int)
         result = vjp(partial, *chosen, has_aux=has_aux)
         out, pull = result[0], result[1]
+        _check_outputs(out, function_name(fun), holomorphic, real=True)
         rows = vmap(pull)(_basis(out))
         rows = rows[0] if hasattr(argnums, "__index__") else rows
         tree = _by_output(rows, out)
@@ -164,5 +198,8 @@ def hessian(
      [6. 4.]]
     """
     return jacfwd(
-        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic), argnums, has_aux=has_aux, holomorphic=holomorphic
+        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
+        argnums,
+        has_aux=has_aux,
+        holomorphic=holomorphic,
     )

@@ -215,7 +215,9 @@ class JitFunction:
 
         positions = fixed.dynamic_positions if fixed is not None else range(len(args))
         marks = (
-            tuple([tree_map(lambda _, p=p: p in signature.donate_nums, a) for p, a in zip(positions, args, strict=True)]),
+            tuple(
+                [tree_map(lambda _, p=p: p in signature.donate_nums, a) for p, a in zip(positions, args, strict=True)]
+            ),
             {k: tree_map(lambda _, k=k: k in signature.donate_names, v) for k, v in kwargs.items()},
         )
         return tuple([i for i, m in enumerate(tree_leaves(marks)) if m])
