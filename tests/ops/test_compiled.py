@@ -1,14 +1,18 @@
-"""Eager = compiled: the samples of the records, many in one program, within the ulp each promises."""
+"""Eager = compiled: samples of the records, their gradients and batched forms, many in one program."""
 
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 
+import xformlib as xf
 from tests.ops import harness
-from tests.ops.harness import assert_ulps, wrap
+from tests.ops.harness import assert_same_type, assert_ulps, is_inexact, unwrap, wrap
+from xformlib import dtypes
 from xformlib.errors import CompileError
 from xformlib.execution import compiled
 from xformlib.staging import Program, replay, stage
@@ -17,30 +21,78 @@ from xformlib.staging import Program, replay, stage
 SIZE = 32
 
 
+@dataclass(frozen=True)
+class Item:
+    """A small program, its operands, and what it gives evaluated at once."""
+
+    id: str
+    program: Program
+    operands: Any
+    results: Any
+    ulp: float  # for each element; of the largest element where ``overall``
+    overall: bool = False
+
+    def check(self, outs: Any) -> None:
+        for i, (got, want) in enumerate(zip(outs, self.results, strict=True)):
+            what = f"{self.id} result {i}"
+            if not self.overall or not is_inexact(want):
+                assert_ulps(got, want, self.ulp, what)
+                continue
+            assert_same_type(got, want, what)
+            limit = self.ulp * float(dtypes.finfo(want.dtype).eps) * np.max(abs(want), initial=0)
+            difference = np.max(abs(got - want), initial=0)
+            assert difference <= limit, f"{what}: differs by {difference}, allowed {limit}\n{got}\nexpected\n{want}"
+
+
+def item(name, program, operands, results, ulp, overall=False):
+    return Item(name, program, [*operands, *unwrap(program.captures)], results, ulp, overall)
+
+
+def samples():
+    return [item(c.id, c.program, c.operands, c.results, c.sample.ulp) for c in harness.cases()]
+
+
+def first_smooth(case):
+    return case is next((c for c in harness.cases() if c.op is case.op and c.differentiable), None)
+
+
+def gradients():
+    """J(x)^T w of one smooth sample of each op: the forms that derivative rules write."""
+    made = []
+    for case in filter(first_smooth, harness.cases()):
+        g = case.gradient
+        made.append(item(f"{case.id}-gradient", g.program, g.primals, g(*g.primals), 64 * case.sample.ulp, True))
+    return made
+
+
+def batched():
+    """vmap of one sample of each op over all operands: the forms that batching rules write."""
+    made = []
+    for case in harness.cases():
+        if case.sample is not case.op.samples[0] or not case.operands:
+            continue
+        operands = [np.stack([x, x]) for x in case.operands]
+        program = stage(lambda *xs, c=case: xf.vmap(c.apply)(*xs), harness.avals(operands), kind="batched")
+        results = unwrap(replay(program, [*wrap(operands), *program.captures]))
+        made.append(item(f"{case.id}-batched", program, operands, results, case.sample.ulp))
+    return made
+
+
 @functools.cache
 def bundles():
-    """Cases by family of ops, in groups for one compile each."""
-    families = {}
-    for case in harness.cases():
-        families.setdefault(case.op.name.partition(".")[2].partition(":")[0], []).append(case)
-    groups, group = [], []
-    for family in families.values():
-        for case in family:
-            group.append(case)
-            if len(group) == SIZE:
-                groups.append(group)
-                group = []
-    return [*groups, group] if group else groups
+    """Groups of items, for one compile each."""
+    items = [*samples(), *gradients(), *batched()]
+    return [items[i : i + SIZE] for i in range(0, len(items), SIZE)]
 
 
-def program_of(cases) -> Program:
-    """One program: the operands of all cases, to the results of all."""
+def program_of(items) -> Program:
+    """One program: the operands of all items, to the results of all."""
 
     def run(*operands):
         rest = iter(operands)
-        return [y for c in cases for y in replay(c.program, [*[next(rest) for _ in c.operands], *c.program.captures])]
+        return [y for i in items for y in replay(i.program, [next(rest) for _ in i.operands])]
 
-    return stage(run, harness.avals([x for c in cases for x in c.operands]), kind="bundle")
+    return stage(run, harness.avals([x for i in items for x in i.operands]), kind="bundle")
 
 
 @functools.cache
@@ -48,22 +100,22 @@ def program(index: int) -> Program:
     return program_of(bundles()[index])
 
 
-def results(cases, staged):
-    """Results of all cases by one compiled program; by halves where it does not compile, to find the fault."""
-    arguments = wrap([x for c in cases for x in c.operands])
+def results(items, staged):
+    """Results of all items by one compiled program; by halves where it does not compile, to find the fault."""
+    arguments = wrap([x for i in items for x in i.operands])
     try:
         flat = iter([np.asarray(y._load()) for y in compiled(staged)([*arguments, *staged.captures])])
     except CompileError as e:
-        if len(cases) == 1:
-            return [(cases[0], e)]
-        half = len(cases) // 2
-        return [r for part in (cases[:half], cases[half:]) for r in results(part, program_of(part))]
-    return [(c, [next(flat) for _ in c.results]) for c in cases]
+        if len(items) == 1:
+            return [(items[0], e)]
+        half = len(items) // 2
+        return [r for part in (items[:half], items[half:]) for r in results(part, program_of(part))]
+    return [(i, [next(flat) for _ in i.results]) for i in items]
 
 
 def name(index):
     group = bundles()[index]
-    return f"{index}-{group[0].op.name}..{group[-1].op.name}"
+    return f"{index}-{group[0].id}..{group[-1].id}"
 
 
 @pytest.mark.parametrize("index", range(len(bundles())), ids=name)
@@ -71,13 +123,12 @@ def test_eager_equals_compiled(index):
     if index + 1 < len(bundles()):
         compiled(program(index + 1))  # starts while this one is waited for
     wrong = []
-    for case, outs in results(bundles()[index], program(index)):
+    for item, outs in results(bundles()[index], program(index)):
         if isinstance(outs, Exception):
-            wrong.append(f"{case}: {outs}")
+            wrong.append(f"{item.id}: {outs}")
             continue
-        for i, (got, want) in enumerate(zip(outs, case.results, strict=True)):
-            try:
-                assert_ulps(got, want, case.sample.ulp, f"{case} result {i}")
-            except AssertionError as e:
-                wrong.append(str(e))
+        try:
+            item.check(outs)
+        except AssertionError as e:
+            wrong.append(str(e))
     assert not wrong, "\n".join(wrong)
