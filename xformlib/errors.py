@@ -86,7 +86,7 @@ class AxisError(XformError, ValueError, IndexError):
     """An axis out of range, repeated, or otherwise invalid."""
 
 
-class IndexingError(XformError, IndexError, TypeError):
+class IndexingError(XformError, IndexError, TypeError, ValueError):
     """An index NumPy's grammar does not allow, or one that needs a concrete value."""
 
 
