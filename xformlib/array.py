@@ -1,6 +1,6 @@
 """Array types: the public ``Array``, its concrete form, PRNG-key arrays, and the tracer.
 
-Nothing here imports MLIR or the runtime. Operators and NumPy-like methods are attached by ``array_methods.py``.
+Nothing here imports MLIR or the runtime. Operators and NumPy-like methods stand in ``array_methods.py``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from xformlib.array_methods import ArrayMethods
 from xformlib.dtypes import KeyDType
 from xformlib.errors import (
     DeletedArrayError,
@@ -47,7 +48,7 @@ class Aval(NamedTuple):
         return f"{self.dtype}[{','.join(map(str, self.shape))}]" + ("*" if self.weak_type else "")
 
 
-class Array:
+class Array(ArrayMethods):
     """An immutable n-dimensional array, concrete or traced: the class for ``isinstance`` and annotations.
 
     Create one with :mod:`xformlib.numpy`. It behaves like a NumPy array, except that it is never modified:
@@ -113,6 +114,12 @@ class Array:
     __array_priority__ = 100
 
 
+def _refuse_shape(value: Any) -> NoReturn:
+    raise ImmutableArrayError(
+        f"xformlib arrays are immutable, x.shape = {value} is not supported. Use x.reshape({value})."
+    )
+
+
 class ArrayImpl(Array):
     """A concrete array: a NumPy array, or a device buffer that becomes one when looked at."""
 
@@ -138,6 +145,10 @@ class ArrayImpl(Array):
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         data = self._np
         return data.shape if data is not None else tuple(self._view_or_raise().shape)
+
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        _refuse_shape(value)
 
     def _view_or_raise(self) -> Any:
         if self._view is None:
@@ -246,6 +257,10 @@ class KeyArray(Array):
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         return self._base.shape[:-1]
+
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        _refuse_shape(value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         raise TypeError("PRNG keys don't convert to NumPy; use xformlib.random.key_data(key) for the raw words")

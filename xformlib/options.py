@@ -229,6 +229,8 @@ class State:
 
     #: Values of the options that compiled programs depend on.
     key: tuple[Any, ...]
+    #: Whether eager operations need no look at their results, nor at the ranks of their operands.
+    plain: bool
     #: Results of :mod:`xformlib.dtypes` under these values.
     promoted: dict[Any, Any]
     canonical: dict[Any, Any]
@@ -244,6 +246,7 @@ class State:
         """Set options, and all that follows from their values."""
         vars(self).update(values)
         self.key = tuple([getattr(self, name) for name, option in OPTIONS.items() if option.compiled])
+        self.plain = not (self.debug_nans or self.debug_infs) and self.numpy_rank_promotion == "allow"
         rules = self.enable_x64, self.numpy_dtype_promotion
         self.promoted, self.canonical = _memos.setdefault(rules, ({}, {}))
 

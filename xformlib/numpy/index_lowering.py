@@ -387,15 +387,20 @@ def _missing(dtype: Any) -> Any:
 
 @dataclass(frozen=True)
 class Way:
-    """A way of updating: ``combine(old, new)``, and the scatter that does it at points, of ``sign * new``."""
+    """A way of updating: ``combine(old, new)``, the scatter that does it at points, and NumPy's function.
+
+    negated: the scatter takes the negative of the values.
+    """
 
     combine: Op | None
     scatter: Op
+    ufunc: np.ufunc | None
     negated: bool = False
 
 
-SET, ADD, SUB = Way(None, scatter), Way(ew.add, scatter_add), Way(ew.sub, scatter_add, negated=True)
-MUL, MIN, MAX = Way(ew.mul, scatter_mul), Way(ew.min, scatter_min), Way(ew.max, scatter_max)
+SET, ADD = Way(None, scatter, None), Way(ew.add, scatter_add, np.add)
+SUB, MUL = Way(ew.sub, scatter_add, np.subtract, negated=True), Way(ew.mul, scatter_mul, np.multiply)
+MIN, MAX = Way(ew.min, scatter_min, np.minimum), Way(ew.max, scatter_max, np.maximum)
 
 
 def update(x: Any, index: Index, values: Any, way: Way, rules: Rules) -> Any:

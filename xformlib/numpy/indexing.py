@@ -25,6 +25,7 @@ from xformlib.op import state
 from xformlib.ops import elementwise as ew
 from xformlib.ops.creation import full
 from xformlib.ops.movement import broadcast_in_dim
+from xformlib.ops.reduction import accumulator
 
 __all__ = ["Part", "Parts", "getitem"]
 
@@ -185,19 +186,28 @@ def _update(x: Any, index: Index, values: Any, way: Way, rules: Rules) -> Any:
     return wrap_key(lowered.update(unwrap_key(x), index, unwrap_key(values), way, rules), x.dtype)
 
 
+# Elements up to which ufunc.at beats the scatter ops, which sort.
+_FEW = 4096
+
+
 def _update_directly(x: ArrayImpl, index: Any, values: Any, way: Way) -> ArrayImpl | None:
     """An update of concrete arrays by NumPy's assignment; None where it may mean something else."""
     native = _native(index)
-    if native is None or type(values) is not ArrayImpl or not (native[1] or way.combine is None):
+    if native is None or type(values) is not ArrayImpl:
         return None
+    place, basic = native
     new = values._load()
     out = np.array(x._load())
-    place = native[0]
     try:
-        if new.ndim or way.combine is not None:
+        if new.ndim or way.ufunc is not None:
             part = out[place]
             if not _fits(new.shape, part.shape):
                 return None
+            if way.ufunc is not None and not basic:
+                if part.size > _FEW or accumulator(out.dtype) != out.dtype:
+                    return None
+                state.run(way.ufunc.at, out, place, new)
+                return ArrayImpl(out, x.weak_type)
             new = new if way.combine is None else state.run(way.combine.numpy, part, new)
         out[place] = new
     except (IndexError, TypeError, ValueError):
