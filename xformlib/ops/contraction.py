@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xformlib import dtypes
+from xformlib.array import Aval
 from xformlib.dims import DotDims
 from xformlib.op import Op, Sample
 from xformlib.ops.factors import factor_text
@@ -51,20 +53,44 @@ def _accumulator(*types: Any) -> Any:
     return np.result_type(least, *[t for t in types if t.itemsize >= 4])
 
 
-def _matrices(x: np.ndarray, batch: Dims, rows: Dims, columns: Dims) -> np.ndarray:
-    """``x`` as (batch..., rows, columns), a view where the strides allow it."""
-    shape = [math.prod([x.shape[d] for d in dims]) for dims in (rows, columns)]
-    return x.transpose(*batch, *rows, *columns).reshape([x.shape[d] for d in batch] + shape)
+class _Plan(NamedTuple):
+    """How NumPy multiplies operands of given shapes: as stacks of matrices, views where the strides allow it."""
+
+    lhs_axes: Dims
+    lhs_shape: Dims
+    rhs_axes: Dims
+    rhs_shape: Dims
+    shape: Dims
+    accumulator: Any
 
 
-def _dot(lhs: Any, rhs: Any, dot_dimension_numbers: DotDims, dtype: Any) -> np.ndarray:
-    dims = dot_dimension_numbers
-    wide = _accumulator(lhs.dtype, rhs.dtype, dtype)
+@functools.lru_cache(maxsize=4096)
+def _plan(lhs_shape: Dims, lhs_dtype: Any, rhs_shape: Dims, rhs_dtype: Any, dims: DotDims, dtype: Any) -> _Plan:
+    lhs, rhs = Aval(lhs_shape, lhs_dtype), Aval(rhs_shape, rhs_dtype)
     lhs_free, rhs_free = _split(lhs, rhs, dims)
-    a = _matrices(lhs, dims.lhs_batching_dimensions, lhs_free, dims.lhs_contracting_dimensions)
-    b = _matrices(rhs, dims.rhs_batching_dimensions, dims.rhs_contracting_dimensions, rhs_free)
-    product = np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False))
-    return product.reshape(_types(lhs, rhs, dims, dtype)[0]).astype(dtype, copy=False)
+    batch = tuple([lhs_shape[d] for d in dims.lhs_batching_dimensions])
+    rows = math.prod([lhs_shape[d] for d in lhs_free])
+    inner = math.prod([lhs_shape[d] for d in dims.lhs_contracting_dimensions])
+    columns = math.prod([rhs_shape[d] for d in rhs_free])
+    return _Plan(
+        (*dims.lhs_batching_dimensions, *lhs_free, *dims.lhs_contracting_dimensions),
+        (*batch, rows, inner),
+        (*dims.rhs_batching_dimensions, *dims.rhs_contracting_dimensions, *rhs_free),
+        (*batch, inner, columns),
+        _types(lhs, rhs, dims, dtype)[0],
+        _accumulator(lhs_dtype, rhs_dtype, dtype),
+    )
+
+
+def _dot(lhs: Any, rhs: Any, dot_dimension_numbers: DotDims, dtype: Any) -> Any:
+    plan = _plan(lhs.shape, lhs.dtype, rhs.shape, rhs.dtype, dot_dimension_numbers, dtype)
+    a = lhs.transpose(plan.lhs_axes).reshape(plan.lhs_shape)
+    b = rhs.transpose(plan.rhs_axes).reshape(plan.rhs_shape)
+    wide = plan.accumulator
+    if wide != lhs.dtype or wide != rhs.dtype:
+        a, b = a.astype(wide), b.astype(wide)
+    product = np.matmul(a, b).reshape(plan.shape)
+    return product if wide == dtype else product.astype(dtype)
 
 
 # -- rules ----------------------------------------------------------------------------------------------------------
@@ -153,7 +179,7 @@ def _sample(
 
 _PLAIN = ((), (), (1,), (0,))
 
-dot_general = Op(
+dot_general: Op = Op(
     "stablehlo.dot_general",
     numpy=_dot,
     kind="contraction",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,59 +48,92 @@ def along(values: np.ndarray, axis: int, rank: int) -> np.ndarray:
     return values.reshape([-1 if d == axis else 1 for d in range(rank)])
 
 
-def _gather(
-    operand: Any,
-    start_indices: Any,
-    dimension_numbers: GatherDims,
-    slice_sizes: tuple[int, ...],
-    indices_are_sorted: bool,
-) -> np.ndarray:
-    dims = dimension_numbers
-    columns = index_columns(start_indices, dims.index_vector_dim)
-    batch = columns.shape[:-1]
+class _Plan(NamedTuple):
+    """How a gather of given shapes is done; static.
+
+    Axes taken whole stay slices; the others are indexed by arrays over the batch axes and their own window axes.
+    """
+
+    axes: tuple[int, ...]  # the operand's: indexed ones, then whole ones
+    indexed: tuple[
+        tuple[int | None, int, int | None, int | None], ...
+    ]  # component, last start, batch axis, window axis
+    windows: tuple[int, ...]  # widths of indexed windows
+    whole: tuple[builtins.slice, ...] | None  # None: all of them
+    order: tuple[int, ...]  # of the result, whose axes come out as (batch, indexed windows, whole windows)
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(shape: tuple[int, ...], batch_rank: int, dims: GatherDims, sizes: tuple[int, ...]) -> _Plan:
     dropped = dims.collapsed_slice_dims + dims.operand_batching_dims
-    window = [d for d in range(operand.ndim) if d not in dropped]
-    # Axes taken whole stay slices; the others are indexed by arrays over the batch axes and their own window axes.
-    partial = [d for d in window if d in dims.start_index_map and slice_sizes[d] != operand.shape[d]]
+    window = [d for d in range(len(shape)) if d not in dropped]
+    partial = [d for d in window if d in dims.start_index_map and sizes[d] != shape[d]]
     whole = [d for d in window if d not in partial]
-    rank = len(batch) + len(partial)
-    index: list[Any] = []
-    indexed = [*dropped, *partial]
-    batch_axis = dict(
+    batching = dict(
         zip(
             dims.operand_batching_dims,
             batching_axes(dims.start_indices_batching_dims, dims.index_vector_dim),
             strict=True,
         )
     )
-    for d in indexed:
-        if d in batch_axis:
-            index.append(along(np.arange(operand.shape[d]), batch_axis[d], rank))
+    indexed = [
+        (
+            dims.start_index_map.index(d) if d in dims.start_index_map else None,
+            shape[d] - (sizes[d] if d not in batching else 0),
+            batching.get(d),
+            batch_rank + partial.index(d) if d in partial else None,
+        )
+        for d in (*dropped, *partial)
+    ]
+    axis_of = {d: batch_rank + i for i, d in enumerate(partial + whole)}
+    windows, batches = iter([axis_of[d] for d in window]), iter(range(batch_rank))
+    return _Plan(
+        (*dropped, *partial, *whole),
+        tuple(indexed),
+        tuple([sizes[d] for d in partial]),
+        None if all(sizes[d] == shape[d] for d in whole) else tuple([builtins.slice(sizes[d]) for d in whole]),
+        tuple([next(windows if d in dims.offset_dims else batches) for d in range(batch_rank + len(window))]),
+    )
+
+
+def _gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDims,
+    slice_sizes: tuple[int, ...],
+    indices_are_sorted: bool,
+) -> Any:
+    columns = index_columns(start_indices, dimension_numbers.index_vector_dim)
+    batch = columns.shape[:-1]
+    plan = _plan(operand.shape, len(batch), dimension_numbers, slice_sizes)
+    rank = len(batch) + len(plan.windows)
+    index: list[Any] = []
+    for component, last, batch_axis, window_axis in plan.indexed:
+        if batch_axis is not None:
+            index.append(along(np.arange(last), batch_axis, rank))
             continue
-        start: Any = np.zeros((1,) * rank, np.int64)
-        if d in dims.start_index_map:
-            column = columns[..., dims.start_index_map.index(d)]
-            start = np.minimum(np.maximum(column, 0), operand.shape[d] - slice_sizes[d])
-            start = start.reshape(batch + (1,) * len(partial))
-        if d in partial:
-            start = start + along(np.arange(slice_sizes[d]), len(batch) + partial.index(d), rank)
+        start: Any = 0
+        if component is not None:
+            start = columns[..., component]
+            if len(plan.indexed) > 1 or window_axis is not None:  # else take clips them itself
+                start = np.minimum(np.maximum(start, 0), last)
+            if plan.windows:
+                start = start.reshape(batch + (1,) * len(plan.windows))
+        if window_axis is not None:
+            start = start + along(np.arange(plan.windows[window_axis - len(batch)]), window_axis, rank)
         index.append(start)
-    shape = batch + tuple([slice_sizes[d] for d in partial])
-    taken = _take(operand.transpose(indexed + whole), index, shape)
-    taken = taken[(Ellipsis, *[builtins.slice(slice_sizes[d]) for d in whole])]
-    # Axes are now (batch, partial windows, whole windows); windows go to the offset axes in the operand's order.
-    axis_of = {d: len(batch) + i for i, d in enumerate(partial + whole)}
-    windows, batches = iter([axis_of[d] for d in window]), iter(range(len(batch)))
-    order = [next(windows if d in dims.offset_dims else batches) for d in range(taken.ndim)]
-    return taken.transpose(order)
+    taken = _take(operand.transpose(plan.axes), index, batch + plan.windows)
+    if plan.whole is not None:
+        taken = taken[(Ellipsis, *plan.whole)]
+    return taken.transpose(plan.order)
 
 
 def _take(operand: np.ndarray, index: list[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
     """``operand[index]``, the indices spread to ``shape``."""
     if not index:
         return np.broadcast_to(operand, shape + operand.shape)
-    if len(index) == 1 and index[0].shape == shape:
-        return operand.take(index[0], axis=0, mode="clip")
+    if len(index) == 1:
+        return operand.take(np.broadcast_to(index[0], shape), axis=0, mode="clip")
     return operand[tuple([np.broadcast_to(i, shape) for i in index])]
 
 

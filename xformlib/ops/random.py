@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,36 @@ __all__ = ["PARITY", "ROTATIONS", "threefry2x32"]
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
+_MASK = 0xFFFFFFFF
 
 
-def _threefry2x32(k0: Any, k1: Any, x0: Any, x1: Any) -> tuple[np.ndarray, np.ndarray]:
-    shape = np.broadcast_shapes(k0.shape, k1.shape, x0.shape, x1.shape)
+_FEW = 16
+_BLOCK = 1 << 13  # words that stay in the nearest cache through all rounds
+
+
+def _threefry2x32(*words: Any) -> tuple[np.ndarray, np.ndarray]:
+    shape = np.broadcast_shapes(*[w.shape for w in words])
+    count = math.prod(shape)
+    if count <= _FEW:
+        rows = zip(*[np.broadcast_to(w, shape).reshape(-1).tolist() for w in words], strict=True)
+        pairs = np.array([_one(*row) for row in rows], np.uint32).reshape(count, 2)
+        return pairs[:, 0].reshape(shape), pairs[:, 1].reshape(shape)
+    # Scalars (the usual keys) stay scalars; everything else is walked through in blocks.
+    flat = [w if w.ndim == 0 else np.broadcast_to(w, shape).reshape(-1) for w in words]
+    a, b = np.empty(count, np.uint32), np.empty(count, np.uint32)
+    for start in range(0, count, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        k0, k1, x0, x1 = [w if w.ndim == 0 else w[part] for w in flat]
+        np.add(x0, k0, out=a[part])
+        np.add(x1, k1, out=b[part])
+        _rounds(k0, k1, a[part], b[part])
+    return a.reshape(shape), b.reshape(shape)
+
+
+def _rounds(k0: Any, k1: Any, a: np.ndarray, b: np.ndarray) -> None:
+    """All rounds, in place, on counters the first key words were added to."""
     keys = (k0, k1, k0 ^ k1 ^ np.uint32(PARITY))
-    a, b, high = np.empty(shape, np.uint32), np.empty(shape, np.uint32), np.empty(shape, np.uint32)
-    np.add(x0, k0, out=a)
-    np.add(x1, k1, out=b)
+    high = np.empty_like(b)
     for group in range(5):
         for rotation in ROTATIONS[group % 2]:
             a += b
@@ -29,6 +52,18 @@ def _threefry2x32(k0: Any, k1: Any, x0: Any, x1: Any) -> tuple[np.ndarray, np.nd
             b ^= a
         a += keys[(group + 1) % 3]
         b += keys[(group + 2) % 3] + np.uint32(group + 1)
+
+
+def _one(k0: int, k1: int, a: int, b: int) -> tuple[int, int]:
+    """One block in Python integers: faster than NumPy for a few of them, as in splitting keys."""
+    keys = (k0, k1, k0 ^ k1 ^ PARITY)
+    a, b = (a + k0) & _MASK, (b + k1) & _MASK
+    for group in range(5):
+        for rotation in ROTATIONS[group % 2]:
+            a = (a + b) & _MASK
+            b = ((b << rotation | b >> (32 - rotation)) & _MASK) ^ a
+        a = (a + keys[(group + 1) % 3]) & _MASK
+        b = (b + keys[(group + 2) % 3] + group + 1) & _MASK
     return a, b
 
 
@@ -48,6 +83,7 @@ threefry2x32 = Op(
         Sample(_words(), ulp=0),
         Sample(_words(2, 1, 3), ulp=0),
         Sample(_words(0), ulp=0),
+        Sample(_words(5, 7), ulp=0),
     ],
     doc="Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror and Shaw, SC 2011): key words, counter words -> two words.",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ class Layout:
     rest_sizes: Dims
 
 
+@functools.lru_cache(maxsize=4096)
 def layout_of(shape: Dims, indices_shape: Dims, updates_shape: Dims, dims: ScatterDims) -> Layout:
     """The layout of a scatter."""
     indexed = dims.scatter_dims_to_operand_dims

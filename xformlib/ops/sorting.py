@@ -11,7 +11,7 @@ from xformlib import dtypes
 from xformlib.op import Op, Sample
 from xformlib.ops.creation import iota
 from xformlib.ops.factors import factor_text, touched
-from xformlib.ops.indexing import take_along_axis
+from xformlib.ops.indexing import along, take_along_axis
 from xformlib.ops.movement import broadcast_batch, rev
 
 __all__ = ["argsort", "sort"]
@@ -28,9 +28,31 @@ def _key(x: np.ndarray) -> np.ndarray:
 
 def _order(keys: Sequence[np.ndarray], dimension: int) -> np.ndarray:
     keys = [_key(k) for k in keys]
-    if len(keys) == 1:
-        return np.argsort(keys[0], axis=dimension, kind="stable")
-    return np.lexsort(keys[::-1], axis=dimension)
+    if len(keys) > 1:
+        return np.lexsort(keys[::-1], axis=dimension)
+    (key,) = keys
+    if key.itemsize > 4 or key.shape[dimension] < 256:
+        return np.argsort(key, axis=dimension, kind="stable")
+    # Key and position in one integer: NumPy sorts those with vector instructions, many times faster than it argsorts.
+    packed = _ordered_bits(key).astype(np.uint64) << np.uint64(32)
+    packed |= along(np.arange(key.shape[dimension], dtype=np.uint64), dimension, key.ndim)
+    packed.sort(axis=dimension)
+    return (packed & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+
+def _ordered_bits(key: np.ndarray) -> np.ndarray:
+    """uint32 in the order of the key."""
+    if key.dtype.kind in "bu":
+        return key.astype(np.uint32)
+    sign = np.uint32(0x80000000)
+    if key.dtype.kind == "i":
+        return key.astype(np.int32).view(np.uint32) ^ sign
+    number = key.astype(np.float32) + np.float32(0)  # -0 becomes 0
+    bits = number.view(np.uint32)
+    # Negative numbers are ordered backwards by their bits.
+    bits = np.where(bits & sign, ~bits, bits | sign)
+    bits[np.isnan(number)] = 0xFFFFFFFF
+    return bits
 
 
 def _sort(*operands: np.ndarray, dimension: int, is_stable: bool, num_keys: int) -> list[np.ndarray]:
