@@ -161,7 +161,7 @@ _EXTREMA = [
     _at([0.0, np.nan, 1.0, np.inf], "NaN propagates", diff=False),
 ]
 
-cumsum = _record(
+cumsum: Op = _record(
     "cumsum",
     np.add,
     "stablehlo.add",
@@ -171,7 +171,7 @@ cumsum = _record(
     linear="all",
     transpose=(lambda ct, x, axis, reverse: cumsum(ct, axis=axis, reverse=not reverse),),
 )
-cumprod = _record(
+cumprod: Op = _record(
     "cumprod",
     np.multiply,
     "stablehlo.multiply",
@@ -180,7 +180,7 @@ cumprod = _record(
     [_at([2.0, 0.0, 3.0, 0.0, 1.0], "zeros")],
     jvp=_along_rows(_product_tangents),
 )
-cummax = _record(
+cummax: Op = _record(
     "cummax",
     np.maximum,
     "stablehlo.maximum",
@@ -189,7 +189,7 @@ cummax = _record(
     _EXTREMA,
     jvp=_extremum_tangents(lambda a, b: ew.max(a, b), lowest),
 )
-cummin = _record(
+cummin: Op = _record(
     "cummin",
     np.minimum,
     "stablehlo.minimum",

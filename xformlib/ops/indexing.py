@@ -122,13 +122,13 @@ def _gather(
         if window_axis is not None:
             start = start + along(np.arange(plan.windows[window_axis - len(batch)]), window_axis, rank)
         index.append(start)
-    taken = _take(operand.transpose(plan.axes), index, batch + plan.windows)
+    taken: Any = _take(operand.transpose(plan.axes), index, batch + plan.windows)
     if plan.whole is not None:
         taken = taken[(Ellipsis, *plan.whole)]
     return taken.transpose(plan.order)
 
 
-def _take(operand: np.ndarray, index: list[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+def _take(operand: Any, index: list[np.ndarray], shape: tuple[int, ...]) -> Any:
     """``operand[index]``, the indices spread to ``shape``."""
     if not index:
         return np.broadcast_to(operand, shape + operand.shape)
@@ -252,7 +252,7 @@ def _gather_sample(
 _I32 = np.int32
 _ROWS = GatherDims((1,), (0,), (), (), (0,), 1)
 
-gather = Op(
+gather: Op = Op(
     "stablehlo.gather",
     numpy=_gather,
     kind="movement",
@@ -372,7 +372,7 @@ _STARTS = [
     ((4,), (1,), [np.int64(-1)], np.int8, ""),
 ]
 
-dynamic_slice = Op(
+dynamic_slice: Op = Op(
     "stablehlo.dynamic_slice",
     numpy=lambda x, *starts, slice_sizes: x[_window(x.shape, starts, slice_sizes)],
     kind="movement",
@@ -425,7 +425,7 @@ def _update_factors(x: Any, update: Any, *starts: Any) -> str:
     return factor_text([large, window, *[[]] * len(starts)], [large])
 
 
-dynamic_update_slice = Op(
+dynamic_update_slice: Op = Op(
     "stablehlo.dynamic_update_slice",
     numpy=_update,
     kind="movement",

@@ -63,7 +63,7 @@ def _broadcast_batch(
     return broadcast_in_dim(operands[0], shape=(size, *shape), broadcast_dimensions=dims)
 
 
-broadcast_in_dim = Op(
+broadcast_in_dim: Op = Op(
     "stablehlo.broadcast_in_dim",
     numpy=_broadcast,
     kind="movement",
@@ -87,7 +87,7 @@ broadcast_in_dim = Op(
 
 # -- reshape --------------------------------------------------------------------------------------------------------
 
-reshape = Op(
+reshape: Op = Op(
     "stablehlo.reshape",
     numpy=lambda x, shape: x.reshape(shape),
     kind="movement",
@@ -125,7 +125,7 @@ def _inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 
 
-transpose = Op(
+transpose: Op = Op(
     "stablehlo.transpose",
     numpy=lambda x, permutation: np.transpose(x, permutation),
     kind="movement",
@@ -165,7 +165,7 @@ def _rev(x: Any, dimensions: tuple[int, ...]) -> Any:
     return x[tuple([builtins.slice(None, None, -1 if d in dimensions else None) for d in range(x.ndim)])]
 
 
-rev = Op(
+rev: Op = Op(
     "stablehlo.reverse",
     numpy=_rev,
     kind="movement",
@@ -234,7 +234,7 @@ def _slice_factors(
     return factor_text([touched(len(x.shape), cut, "in")], [touched(len(x.shape), cut, "out")])
 
 
-slice = Op(
+slice: Op = Op(
     "stablehlo.slice",
     numpy=_slice,
     kind="movement",
@@ -350,7 +350,7 @@ def _padding(low: tuple[int, ...], high: tuple[int, ...], interior: tuple[int, .
     return {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": interior}
 
 
-pad = Op(
+pad: Op = Op(
     "stablehlo.pad",
     numpy=_pad,
     kind="movement",
@@ -395,7 +395,7 @@ def _concatenate_factors(*operands: Any, dimension: int) -> str:
     return factor_text(sides, [touched(rank, [dimension], "out")])
 
 
-concatenate = Op(
+concatenate: Op = Op(
     "stablehlo.concatenate",
     numpy=lambda *operands, dimension: np.concatenate(operands, axis=dimension),
     kind="movement",

@@ -71,7 +71,7 @@ def _words(*shape: int) -> Any:
     return lambda rng: [rng.integers(0, 2**32, shape, np.uint32) for _ in range(4)]
 
 
-threefry2x32 = Op(
+threefry2x32: Op = Op(
     "xform.threefry2x32",
     numpy=_threefry2x32,
     kind="elementwise",

@@ -63,11 +63,9 @@ def _extreme(dtype: Any, sign: int) -> Any:
         return dtype.type(complex(sign * np.inf, sign * np.inf))
     # A float8 without infinities turns inf into NaN; its largest finite number does.
     value = np.asarray(sign * np.inf).astype(dtype)
-    return (
-        value[()]
-        if np.isinf(value.astype(np.float64))
-        else np.asarray(sign * float(dtypes.finfo(dtype).max), dtype)[()]
-    )
+    if not np.isinf(value.astype(np.float64)):
+        value = np.asarray(sign * float(dtypes.finfo(dtype).max), dtype)
+    return value[()]
 
 
 def emitter(body: str, variant: str, init: Any) -> Any:
@@ -146,7 +144,7 @@ def _wide(ufunc: np.ufunc) -> Any:
     return rule
 
 
-reduce_sum = Op(
+reduce_sum: Op = Op(
     "stablehlo.reduce:add",
     numpy=_wide(np.add),
     kind="reduction",
@@ -193,7 +191,7 @@ def _product_tangent(tangents: Any, ans: Any, x: Any, dimensions: tuple[int, ...
     return reshape(t, shape=ans.shape) if t.shape[0] else None
 
 
-reduce_prod = Op(
+reduce_prod: Op = Op(
     "stablehlo.reduce:mul",
     numpy=_wide(np.multiply),
     kind="reduction",
@@ -256,7 +254,7 @@ _EXTREMUM_SAMPLES = [
     _at([[1.0, np.nan, 2.0], [np.inf, -np.inf, 0.0]], (1,), "NaN propagates", diff=False),
 ]
 
-reduce_max = Op(
+reduce_max: Op = Op(
     "stablehlo.reduce:max",
     numpy=_extremum(np.maximum, lowest),
     kind="reduction",
@@ -269,7 +267,7 @@ reduce_max = Op(
     samples=_EXTREMUM_SAMPLES,
     doc="Largest element over axes; NaN if there is one; ties share the cotangent equally.",
 )
-reduce_min = Op(
+reduce_min: Op = Op(
     "stablehlo.reduce:min",
     numpy=_extremum(np.minimum, highest),
     kind="reduction",
@@ -298,7 +296,7 @@ def _all_ones(dtype: Any) -> Any:
     return np.invert(np.zeros((), dtype))
 
 
-reduce_and = Op(
+reduce_and: Op = Op(
     "stablehlo.reduce:and",
     numpy=lambda x, dimensions: np.bitwise_and.reduce(x, axis=dimensions).astype(x.dtype, copy=False),
     kind="reduction",
@@ -310,7 +308,7 @@ reduce_and = Op(
     samples=_BITWISE_SAMPLES,
     doc="Bitwise (booleans: logical) and over axes.",
 )
-reduce_or = Op(
+reduce_or: Op = Op(
     "stablehlo.reduce:or",
     numpy=lambda x, dimensions: np.bitwise_or.reduce(x, axis=dimensions).astype(x.dtype, copy=False),
     kind="reduction",
@@ -322,7 +320,7 @@ reduce_or = Op(
     samples=_BITWISE_SAMPLES,
     doc="Bitwise (booleans: logical) or over axes.",
 )
-reduce_xor = Op(
+reduce_xor: Op = Op(
     "stablehlo.reduce:xor",
     numpy=lambda x, dimensions: np.bitwise_xor.reduce(x, axis=dimensions).astype(x.dtype, copy=False),
     kind="reduction",
@@ -336,6 +334,27 @@ reduce_xor = Op(
 )
 
 # -- argmax, argmin -------------------------------------------------------------------------------------------------
+
+
+def _arg_sample(dtype: Any, shape: tuple[int, ...], axis: int, index_dtype: Any) -> Sample:
+    params = {"axis": axis, "index_dtype": np.dtype(index_dtype)}
+    return Sample(lambda rng: [(3 * rng.standard_normal(shape)).astype(dtype)], params)
+
+
+_ARG_SPECIALS = np.asarray([[1, np.nan, np.nan], [np.inf, -np.inf, np.inf], [-0.0, 0.0, -0.0]], np.float32)
+_ARG_SAMPLES = [
+    _arg_sample(np.float32, (3, 4), 1, np.int32),
+    _arg_sample(np.float32, (5,), 0, np.int8),
+    _arg_sample(dtypes.bfloat16, (4, 1, 2), 0, np.uint32),
+    _arg_sample(np.int32, (1, 6), 0, np.int64),
+    _arg_sample(np.bool_, (2, 5), 1, np.int32),
+    _arg_sample(np.float32, (0, 3), 1, np.int32),
+    Sample(
+        lambda rng: [_ARG_SPECIALS],
+        {"axis": 1, "index_dtype": np.dtype(np.int32)},
+        note="first NaN wins, first extremum wins",
+    ),
+]
 
 
 def _arg(name: str, numpy: Callable[..., Any], extremum: Callable[[], Op]) -> Op:
@@ -362,32 +381,10 @@ def _arg(name: str, numpy: Callable[..., Any], extremum: Callable[[], Op]) -> Op
         factors=lambda x, axis, index_dtype: factors(x, (axis,)),
         emit=emit,
         weak=False,
-        samples=[
-            Sample(
-                lambda rng, shape=shape, dtype=dtype: [(3 * rng.standard_normal(shape)).astype(dtype)],
-                {"axis": axis, "index_dtype": np.dtype(index)},
-            )
-            for dtype, shape, axis, index in [
-                (np.float32, (3, 4), 1, np.int32),
-                (np.float32, (5,), 0, np.int8),
-                (dtypes.bfloat16, (4, 1, 2), 0, np.uint32),
-                (np.int32, (1, 6), 0, np.int64),
-                (np.bool_, (2, 5), 1, np.int32),
-                (np.float32, (0, 3), 1, np.int32),
-            ]
-        ]
-        + [
-            Sample(
-                lambda rng: [
-                    np.asarray([[1, np.nan, np.nan], [np.inf, -np.inf, np.inf], [-0.0, 0.0, -0.0]], np.float32)
-                ],
-                {"axis": 1, "index_dtype": np.dtype(np.int32)},
-                note="first NaN wins, first extremum wins",
-            )
-        ],
+        samples=_ARG_SAMPLES,
         doc="Position of the extremum along an axis: the first NaN if there is one, else the first extremum.",
     )
 
 
-argmax = _arg("stablehlo.reduce:argmax", np.argmax, lambda: reduce_max)
-argmin = _arg("stablehlo.reduce:argmin", np.argmin, lambda: reduce_min)
+argmax: Op = _arg("stablehlo.reduce:argmax", np.argmax, lambda: reduce_max)
+argmin: Op = _arg("stablehlo.reduce:argmin", np.argmin, lambda: reduce_min)

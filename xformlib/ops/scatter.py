@@ -377,7 +377,7 @@ def _record(
     )
 
 
-scatter = _record(
+scatter: Op = _record(
     "set",
     put_last,
     None,
@@ -392,7 +392,7 @@ scatter = _record(
         _put_transpose,
     ),
 )
-scatter_add = _record(
+scatter_add: Op = _record(
     "add",
     combining(np.add),
     "stablehlo.add",
@@ -402,7 +402,7 @@ scatter_add = _record(
     linear=(0, 2),
     transpose=(lambda ct, operand, indices, updates, **params: ct, None, _add_transpose),
 )
-scatter_mul = _record(
+scatter_mul: Op = _record(
     "mul",
     combining(np.multiply),
     "stablehlo.multiply",
@@ -420,7 +420,7 @@ scatter_mul = _record(
         None,
     ),
 )
-scatter_min = _record(
+scatter_min: Op = _record(
     "min",
     combining(np.minimum),
     "stablehlo.minimum",
@@ -429,7 +429,7 @@ scatter_min = _record(
     "Ties share the gradient.",
     jvp=_extremum_tangent,
 )
-scatter_max = _record(
+scatter_max: Op = _record(
     "max",
     combining(np.maximum),
     "stablehlo.maximum",

@@ -180,7 +180,7 @@ def _specials(rng: np.random.Generator) -> list[np.ndarray]:
     return [x, np.arange(10, dtype=np.int32)]
 
 
-sort = Op(
+sort: Op = Op(
     "stablehlo.sort",
     numpy=_sort,
     attrs={"dimension": "i64", "is_stable": "bool", "num_keys": "i64"},
