@@ -31,7 +31,7 @@ def _compile_error():
     from xformlib.lowering.ir import context, ir
 
     # A module of StableHLO the compiler refuses: no custom call is known to it.
-    text = 'func.func @main(%x: tensor<f32>) -> tensor<f32> { %0 = stablehlo.custom_call @nobody(%x) : (tensor<f32>) -> tensor<f32> return %0 : tensor<f32> }'
+    text = "func.func @main(%x: tensor<f32>) -> tensor<f32> { %0 = stablehlo.custom_call @nobody(%x) : (tensor<f32>) -> tensor<f32> return %0 : tensor<f32> }"
     try:
         compiler.compile(ir.Module.parse(text, context), targets.host_cpu())
     except compiler.CompilationError as e:
@@ -59,21 +59,51 @@ CATALOGUE = [
     ("strings to jit", lambda: xf.jit(lambda x, s: x)(1.0, "fast"), errors.NotAnArrayError, ["'fast'", "static"]),
     ("a string from jit", lambda: xf.jit(lambda x: "fast")(1.0), errors.NotAnArrayError, ["'fast'", "result"]),
     ("not a function to jit", lambda: xf.jit(3), errors.NotAnArrayError, ["jit", "int"]),
-    ("unhashable static", lambda: xf.jit(lambda x, n: x, static_argnums=1)(1.0, [2]), errors.StaticArgumentError, ["list", "tuple"]),
+    (
+        "unhashable static",
+        lambda: xf.jit(lambda x, n: x, static_argnums=1)(1.0, [2]),
+        errors.StaticArgumentError,
+        ["list", "tuple"],
+    ),
     ("static number out of range", lambda: xf.jit(lambda x: x, static_argnums=3), errors.StaticArgumentError, ["3"]),
-    ("static name unknown", lambda: xf.jit(lambda x: x, static_argnames="n"), errors.StaticArgumentError, ["'n'", "'x'"]),
+    (
+        "static name unknown",
+        lambda: xf.jit(lambda x: x, static_argnames="n"),
+        errors.StaticArgumentError,
+        ["'n'", "'x'"],
+    ),
     ("gradient of a vector", lambda: xf.grad(lambda x: x)(x3), errors.GradientError, ["scalar", "(3,)", "jacrev"]),
     ("gradient of a pair", lambda: xf.grad(lambda x: (x, x))(1.0), errors.GradientError, ["has_aux"]),
-    ("gradient of an integer output", lambda: xf.grad(lambda x: jnp.floor(x).astype(int))(1.0), errors.GradientError, ["int32"]),
-    ("gradient at an integer", lambda: xf.grad(lambda x: x * 1.0)(3), errors.GradientError, ["int32", "1.0", "argument 0"]),
+    (
+        "gradient of an integer output",
+        lambda: xf.grad(lambda x: jnp.floor(x).astype(int))(1.0),
+        errors.GradientError,
+        ["int32"],
+    ),
+    (
+        "gradient at an integer",
+        lambda: xf.grad(lambda x: x * 1.0)(3),
+        errors.GradientError,
+        ["int32", "1.0", "argument 0"],
+    ),
     ("gradient argnums", lambda: xf.grad(lambda x: x, argnums=1)(1.0), errors.GradientError, ["argnums"]),
-    ("holomorphic with real input", lambda: xf.grad(lambda x: x, holomorphic=True)(1.0), errors.GradientError, ["complex"]),
+    (
+        "holomorphic with real input",
+        lambda: xf.grad(lambda x: x, holomorphic=True)(1.0),
+        errors.GradientError,
+        ["complex"],
+    ),
     ("tangent shape", lambda: xf.jvp(jnp.sin, (x3,), (x4,)), errors.GradientError, ["(3,)", "(4,)", "tangents"]),
     ("tangent tree", lambda: xf.jvp(jnp.add, (x3, x3), (x3,)), errors.TreeError, ["structure"]),
     ("primals not a tuple", lambda: xf.jvp(jnp.sin, jnp.ones(3), (x3,)), errors.TreeError, ["tuple"]),
     ("cotangent shape", lambda: xf.vjp(jnp.sin, x3)[1](x4), errors.GradientError, ["(3,)", "(4,)"]),
     ("cotangent tree", lambda: xf.vjp(jnp.sin, x3)[1]((x3, x3)), errors.TreeError, ["structure"]),
-    ("trees of different structure", lambda: xf.tree.map(jnp.add, {"a": 1}, {"b": 1}), errors.TreeError, ["'a'", "'b'"]),
+    (
+        "trees of different structure",
+        lambda: xf.tree.map(jnp.add, {"a": 1}, {"b": 1}),
+        errors.TreeError,
+        ["'a'", "'b'"],
+    ),
     ("vmap sizes", lambda: xf.vmap(jnp.add)(x3, x4), errors.VmapError, ["argument 0", "argument 1", "3", "4"]),
     ("vmap of a scalar", lambda: xf.vmap(jnp.sin)(1.0), errors.AxisError, ["argument 0", "None"]),
     ("vmap axis", lambda: xf.vmap(jnp.sin, in_axes=2)(x3), errors.AxisError, ["axis 2", "(3,)"]),
@@ -81,7 +111,12 @@ CATALOGUE = [
     ("vmap in_axes kind", lambda: xf.vmap(jnp.sin, in_axes="0")(x3), errors.VmapError, ["in_axes"]),
     ("vmap of nothing", lambda: xf.vmap(jnp.sin, in_axes=None)(x3), errors.VmapError, ["axis_size"]),
     ("vmap out_axes None", lambda: xf.vmap(jnp.sin, out_axes=None)(x3), errors.VmapError, ["out_axes"]),
-    ("if in jit", lambda: xf.jit(lambda x: 1 if x > 0 else 2)(1.0), errors.TracerBoolConversionError, ["where", "static"]),
+    (
+        "if in jit",
+        lambda: xf.jit(lambda x: 1 if x > 0 else 2)(1.0),
+        errors.TracerBoolConversionError,
+        ["where", "static"],
+    ),
     ("if in vmap", lambda: xf.vmap(lambda x: x if x > 0 else -x)(x3), errors.TracerBoolConversionError, ["where"]),
     ("range in jit", lambda: xf.jit(lambda n: sum(range(n)))(3), errors.TracerIntegerConversionError, ["static"]),
     ("float in jit", lambda: xf.jit(lambda x: float(x))(3.0), errors.ConcretizationTypeError, ["static"]),

@@ -65,18 +65,18 @@ def _elements_to_attr(value: np.ndarray) -> ir.Attribute:
 
 _CODECS: dict[str, Codec] = {
     "bool": Codec(lambda v: ir.BoolAttr.get(v, context), lambda a: bool(ir.BoolAttr(a).value)),
-    "bools": Codec(
-        lambda v: ir.DenseBoolArrayAttr.get(list(v), context), lambda a: tuple(ir.DenseBoolArrayAttr(a))
-    ),
+    "bools": Codec(lambda v: ir.DenseBoolArrayAttr.get(list(v), context), lambda a: tuple(ir.DenseBoolArrayAttr(a))),
     "direction": _enum("comparison_direction"),
     "compare_type": _enum("comparison_type"),
     "dot": _struct("dot", DotDims),
     "gather": _struct("gather", GatherDims, single=("index_vector_dim",)),
     "i32": Codec(
-        lambda v: ir.IntegerAttr.get(ir.IntegerType.get_signless(32, context), v), lambda a: int(ir.IntegerAttr(a).value)
+        lambda v: ir.IntegerAttr.get(ir.IntegerType.get_signless(32, context), v),
+        lambda a: int(ir.IntegerAttr(a).value),
     ),
     "i64": Codec(
-        lambda v: ir.IntegerAttr.get(ir.IntegerType.get_signless(64, context), v), lambda a: int(ir.IntegerAttr(a).value)
+        lambda v: ir.IntegerAttr.get(ir.IntegerType.get_signless(64, context), v),
+        lambda a: int(ir.IntegerAttr(a).value),
     ),
     "i64s": Codec(lambda v: ir.DenseI64ArrayAttr.get(list(v), context), lambda a: tuple(ir.DenseI64ArrayAttr(a))),
     # Constants are few and small, and made here only: decoding finds the value that was encoded (see below).

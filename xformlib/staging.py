@@ -305,9 +305,7 @@ class Frame:
             frame = frame.parent
         return value
 
-    def conversion_error(
-        self, x: Tracer, wanted: str, error: type[TracerConversionError]
-    ) -> TracerConversionError:
+    def conversion_error(self, x: Tracer, wanted: str, error: type[TracerConversionError]) -> TracerConversionError:
         """The explained error for a tracer whose concrete value was asked for."""
         return error(
             f"A traced array ({x.aval}, in {self.kind}) was asked for {wanted}, but it has no concrete value: the "

@@ -261,17 +261,14 @@ def _mul_tangent(t: Any, ans: Any, operand: Any, indices: Any, updates: Any, **p
     values, tangents = [reshape(points.arranged(v), shape=flat) for v in (updates, t)]
     rows, order, last = segments.sorted_runs(reshape(rows, shape=(count,)))
     tangents = segments.product_tangents(rows, segments.take_rows(values, order), segments.take_rows(tangents, order))
-    # The last of each run holds the tangent of the product of all; the others are sent outside.
+    # The last of each run holds the tangent of the product of all.
     index = segments.take_rows(reshape(points.index, shape=(count, len(layout.lead))), order)
-    outside = ew.select(
-        broadcast_in_dim(last, shape=index.shape, broadcast_dimensions=(0,)), index, full(index.shape, -1, index.dtype)
-    )
-    runs = _Points(replace(layout, points=(count,)), outside, last)
+    runs = _Points(replace(layout, points=(count,)), index, last)
     rest = tuple(range(1, 1 + len(layout.rest)))
     return scatter_add(
         _zeros(operand),
-        outside,
-        ew.mul(tangents, runs.gather(operand)),
+        index,
+        runs.where_inside(ew.mul(tangents, runs.gather(operand))),
         scatter_dimension_numbers=ScatterDims(rest, tuple(sorted(layout.lead)), (), (), layout.lead, 1),
         indices_are_sorted=False,
         unique_indices=False,
