@@ -20,7 +20,7 @@ from xformlib.keys import KEY_WORDS, unwrap_key, wrap_key
 from xformlib.ops.bitwise import bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from xformlib.ops.creation import full, iota
 from xformlib.ops.elementwise import convert
-from xformlib.ops.movement import concatenate, reshape, slice_
+from xformlib.ops.movement import concatenate, reshape, slice_in_dim
 from xformlib.ops.random import threefry2x32
 
 __all__ = ["PRNGKey", "bits", "clone", "fold_in", "key", "key_data", "key_impl", "split", "wrap_key_data"]
@@ -153,8 +153,8 @@ def words(key: Any, function: str) -> tuple[Any, bool]:
 
 def _block(pair: Any, high: Any, low: Any) -> tuple[Any, Any]:
     """Threefry of a key's words at counters ``(high, low)``."""
-    first = reshape(slice_(pair, start_indices=(0,), limit_indices=(1,), strides=(1,)), shape=())
-    second = reshape(slice_(pair, start_indices=(1,), limit_indices=(2,), strides=(1,)), shape=())
+    first = reshape(slice_in_dim(pair, 0, 1, 0), shape=())
+    second = reshape(slice_in_dim(pair, 1, 2, 0), shape=())
     return threefry2x32(first, second, high, low)  # type: ignore[no-any-return]
 
 
@@ -220,8 +220,8 @@ def fold_in(key: Any, data: Any) -> Array:
         if x.shape or not dtypes.issubdtype(x.dtype, np.integer):
             raise DtypeError(f"random.fold_in: data must be an integer scalar; got shape {x.shape}, dtype {x.dtype}.")
         seed = concatenate(full((1,), 0, _U32), reshape(convert(x, dtype=_U32), shape=(1,)), dimension=0)
-    high = slice_(seed, start_indices=(0,), limit_indices=(1,), strides=(1,))
-    low = slice_(seed, start_indices=(1,), limit_indices=(2,), strides=(1,))
+    high = slice_in_dim(seed, 0, 1, 0)
+    low = slice_in_dim(seed, 1, 2, 0)
     out = concatenate(*_block(pair, high, low), dimension=0)
     return wrap_key(out, FRY) if typed else out  # type: ignore[no-any-return]
 
