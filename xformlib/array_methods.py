@@ -423,6 +423,16 @@ class ArrayMethods:
         """NumPy's ``dot``."""
         return _functions().dot(self, b, **options)
 
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def item(self, *index: int) -> Any:
+        """The only element (or the element at ``index``) as a Python scalar."""
+        return np.asarray(self).item(*index)
+
+    def tolist(self) -> Any:
+        """Nested lists of Python scalars."""
+        return np.asarray(self).tolist()
+
     # -- memory and devices -------------------------------------------------------------------------------------------
 
     def tobytes(self, order: Any = "C") -> bytes:

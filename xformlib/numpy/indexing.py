@@ -334,7 +334,7 @@ class Part:
         >>> jnp.array([1, 2]).at[0].divide(2)
         Array([0.5, 2. ], dtype=float32)
         """
-        from xformlib.numpy import true_divide
+        from xformlib.numpy.ufuncs import true_divide
 
         x = self._x
         if not dtypes.issubdtype(x.dtype, np.inexact):
@@ -343,7 +343,7 @@ class Part:
 
     def power(self, values: Any, **options: Any) -> Any:
         """``x`` with the part raised to the power of values; where indices repeat, to the powers of all of them."""
-        from xformlib.numpy import power
+        from xformlib.numpy.ufuncs import power
 
         return self._by_product(power, values, options)
 
