@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_SUBMODULES = ("dtypes", "errors", "lax", "lowering", "nn", "numpy", "random", "runtime", "tree", "tree_util")
+_SUBMODULES = ("dlpack", "dtypes", "errors", "lax", "lowering", "nn", "numpy", "random", "runtime", "tree", "tree_util")
 _NAMES = {
     "Array": "xformlib.array",
     "Device": "xformlib.placement",
@@ -65,7 +65,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from xformlib import dtypes, errors, lax, lowering, nn, numpy, random, runtime, tree, tree_util
+    from xformlib import dlpack, dtypes, errors, lax, lowering, nn, numpy, random, runtime, tree, tree_util
     from xformlib.api.autodiff import grad, jvp, linearize, value_and_grad, vjp
     from xformlib.api.inspection import ShapeDtypeStruct, eval_shape, make_mlir, typeof
     from xformlib.api.jacobians import hessian, jacfwd, jacrev

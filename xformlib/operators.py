@@ -103,7 +103,7 @@ def _named(method: Method, name: str) -> Method:
 
 
 def _power(self: ArrayImpl, other: Any) -> Any:
-    if type(other) is int and other == 2 and self.dtype in _SQUARED and state.frame is None:
+    if type(other) is int and other == 2 and self.dtype in _SQUARED and not self.weak_type:
         return self * self
     return ArrayMethods.__pow__(self, other)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ from xformlib.ops.gradient import stop_gradient
 
 
 def _is_scalar(x: Any) -> bool:
-    return isinstance(x, bool | int | float | complex) and not isinstance(x, _np.generic)
+    return isinstance(x, bool | int | float | builtins.complex) and not isinstance(x, _np.generic)
 
 
 def _strict(name: str, op: Any, *, kinds: str = "", result: str = "") -> Any:
@@ -196,12 +197,9 @@ def slice(operand: Any, start_indices: Sequence[int], limit_indices: Sequence[in
 def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Array:
     """A static slice along one axis."""
     x = _array(operand, "lax.slice_in_dim")
-    index = [builtins_slice(None)] * x.ndim
-    index[axis] = builtins_slice(start_index, limit_index, stride)
+    index = [builtins.slice(None)] * x.ndim
+    index[axis] = builtins.slice(start_index, limit_index, stride)
     return x[tuple(index)]  # type: ignore[no-any-return]
-
-
-builtins_slice = __builtins__["slice"] if isinstance(__builtins__, dict) else __builtins__.slice
 
 
 def _starts(x: Any, starts: Any) -> list[Any]:
@@ -333,4 +331,4 @@ def zeros_like_array(x: Any) -> Array:
     return _full(a.shape, 0, a.dtype)  # type: ignore[no-any-return]
 
 
-__all__ = sorted(n for n, v in list(globals().items()) if n[0] != "_" and callable(v) and (getattr(v, "__module__", "") == __name__ or n == "stop_gradient") and n not in ("builtins_slice",))
+__all__ = sorted(n for n, v in list(globals().items()) if n[0] != "_" and callable(v) and (getattr(v, "__module__", "") == __name__ or n == "stop_gradient"))

@@ -19,7 +19,7 @@ from xformlib.errors import DtypeError, ShapeError
 from xformlib.keys import KEY_WORDS, unwrap_key, wrap_key
 from xformlib.ops.bitwise import bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from xformlib.ops.creation import full, iota
-from xformlib.ops.elementwise import convert
+from xformlib.ops.conversion import convert
 from xformlib.ops.movement import concatenate, reshape, slice_in_dim
 from xformlib.ops.random import threefry2x32
 

@@ -13,7 +13,8 @@ from xformlib.array import Array, ArrayImpl
 from xformlib.convert import to_array
 from xformlib.errors import AxisError, DtypeError, ShapeError
 from xformlib.ops.bitwise import bitwise_or, shift_right_logical
-from xformlib.ops.elementwise import bitcast_convert, convert, rem
+from xformlib.ops.arithmetic import rem
+from xformlib.ops.conversion import bitcast_convert, convert
 from xformlib.ops.sorting import sort
 from xformlib.ops.special import erf_inv
 from xformlib.random.keys import checked_shape, random_bits, split, words
@@ -76,7 +77,7 @@ def _uniform(pair: Any, shape: tuple[int, ...], dtype: Any, minval: Any, maxval:
     low, high = [convert(to_array(v, "a bound"), dtype=dtype) for v in (minval, maxval)]
     _broadcast_shape(shape, "uniform", low, high)
     unit = _unit(pair, shape, dtype)
-    if minval is 0.0 and maxval is 1.0:  # noqa: F632 - the defaults: nothing to scale
+    if type(minval) is float and type(maxval) is float and (minval, maxval) == (0.0, 1.0):  # nothing to scale
         return unit
     return jnp.maximum(low, unit * (high - low) + low)
 
@@ -99,9 +100,9 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Array:
         real = dtypes.real_dtype(dtypes.requested(dtype))
         parts = [_normal(words(k, "normal")[0], shape, real) for k in split(pair)]
         scale = ArrayImpl(np.asarray(math.sqrt(0.5), real))
-        from xformlib.ops.complex import complex_
+        from xformlib.ops.complex import complex
 
-        return complex_(parts[0] * scale, parts[1] * scale)  # type: ignore[no-any-return]
+        return complex(parts[0] * scale, parts[1] * scale)  # type: ignore[no-any-return]
     return _normal(pair, shape, _float_dtype(dtype, "normal"))  # type: ignore[no-any-return]
 
 
