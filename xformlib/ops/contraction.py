@@ -14,7 +14,7 @@ from xformlib.array import Aval
 from xformlib.dims import DotDims
 from xformlib.op import Op, Sample
 from xformlib.ops.factors import factor_text
-from xformlib.ops.movement import move_axis, transpose
+from xformlib.ops.movement import move_axis, permute
 
 __all__ = ["DotDims", "dot_general"]
 
@@ -117,7 +117,7 @@ def _lhs_transpose(ct: Any, lhs: Any, rhs: Any, dot_dimension_numbers: DotDims, 
     # The contracted axes of rhs come out in rhs's order; each belongs to its partner in lhs.
     partner = dict(zip(dims.rhs_contracting_dimensions, dims.lhs_contracting_dimensions, strict=True))
     axes = (*dims.lhs_batching_dimensions, *lhs_free, *[partner[d] for d in sorted(partner)])
-    return transpose(product, permutation=_positions(axes, range(len(lhs.shape))))
+    return permute(product, _positions(axes, range(len(lhs.shape))))
 
 
 def _rhs_transpose(ct: Any, lhs: Any, rhs: Any, dot_dimension_numbers: DotDims, dtype: Any) -> Any:
@@ -135,7 +135,7 @@ def _rhs_transpose(ct: Any, lhs: Any, rhs: Any, dot_dimension_numbers: DotDims, 
     )
     partner = dict(zip(dims.lhs_contracting_dimensions, dims.rhs_contracting_dimensions, strict=True))
     axes = (*dims.rhs_batching_dimensions, *[partner[d] for d in sorted(partner)], *rhs_free)
-    return transpose(product, permutation=_positions(axes, range(len(rhs.shape))))
+    return permute(product, _positions(axes, range(len(rhs.shape))))
 
 
 def _batch(size: int, operands: Any, batched: Any, dot_dimension_numbers: DotDims, dtype: Any) -> Any:

@@ -122,19 +122,22 @@ def _gather(
         if window_axis is not None:
             start = start + along(np.arange(plan.windows[window_axis - len(batch)]), window_axis, rank)
         index.append(start)
-    taken: Any = _take(operand.transpose(plan.axes), index, batch + plan.windows)
+    taken = _take(operand, plan.axes, index, batch + plan.windows)
     if plan.whole is not None:
         taken = taken[(Ellipsis, *plan.whole)]
     return taken.transpose(plan.order)
 
 
-def _take(operand: Any, index: list[np.ndarray], shape: tuple[int, ...]) -> Any:
-    """``operand[index]``, the indices spread to ``shape``."""
+def _take(operand: Any, axes: tuple[int, ...], index: list[Any], shape: tuple[int, ...]) -> Any:
+    """``operand.transpose(axes)[index]``, the indices spread to ``shape``; clips where there is one."""
     if not index:
         return np.broadcast_to(operand, shape + operand.shape)
     if len(index) == 1:
-        return operand.take(np.broadcast_to(index[0], shape), axis=0, mode="clip")
-    return operand[tuple([np.broadcast_to(i, shape) for i in index])]
+        # Along the axis where it stands: take copies an array that is not contiguous.
+        axis, rank = axes[0], len(shape)
+        taken = operand.take(np.broadcast_to(index[0], shape), axis=axis, mode="clip")
+        return taken.transpose(*range(axis, axis + rank), *range(axis), *range(axis + rank, taken.ndim))
+    return operand.transpose(axes)[tuple([np.broadcast_to(i, shape) for i in index])]
 
 
 # -- gather: rules --------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ __all__ = [
     "expand_dims",
     "move_axis",
     "pad",
+    "permute",
     "reshape",
     "rev",
     "slice",
@@ -147,15 +148,19 @@ transpose: Op = Op(
 )
 
 
+def permute(x: Any, order: Sequence[int]) -> Any:
+    """``x`` with its axes in another order; ``x`` itself where that is the order they have."""
+    order = tuple(order)
+    return x if order == tuple(range(len(order))) else transpose(x, permutation=order)
+
+
 def move_axis(x: Any, source: int, destination: int) -> Any:
     """``numpy.moveaxis`` for one axis."""
     rank = len(x.shape)
     source, destination = source % rank, destination % rank
-    if source == destination:
-        return x
     order = [d for d in range(rank) if d != source]
     order.insert(destination, source)
-    return transpose(x, permutation=tuple(order))
+    return permute(x, order)
 
 
 # -- rev ------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from xformlib.op import Op, Sample, registry
 from xformlib.ops import elementwise as ew
 from xformlib.ops.creation import full, iota
 from xformlib.ops.factors import factor_text
-from xformlib.ops.movement import broadcast_in_dim, concatenate, reshape, slice_in_dim, transpose
+from xformlib.ops.movement import broadcast_in_dim, concatenate, permute, reshape, slice_in_dim
 from xformlib.ops.numpy_rules import is_narrow_integer
 
 __all__ = [
@@ -178,7 +178,7 @@ def _product_tangent(tangents: Any, ans: Any, x: Any, dimensions: tuple[int, ...
     (t,) = tangents
     kept = tuple([d for d in range(len(x.shape)) if d not in dimensions])
     count = math.prod([x.shape[d] for d in dimensions])
-    x, t = [reshape(transpose(v, permutation=(*dimensions, *kept)), shape=(count, *ans.shape)) for v in (x, t)]
+    x, t = [reshape(permute(v, (*dimensions, *kept)), shape=(count, *ans.shape)) for v in (x, t)]
     while x.shape[0] > 1:
         half = x.shape[0] // 2
         (a, b), (ta, tb) = [(slice_in_dim(v, 0, half, 0), slice_in_dim(v, half, 2 * half, 0)) for v in (x, t)]

@@ -26,10 +26,10 @@ from xformlib.ops.movement import (
     broadcast_in_dim,
     concatenate,
     expand_dims,
+    permute,
     reshape,
     slice_in_dim,
     squeeze,
-    transpose,
 )
 from xformlib.ops.scatter_layout import Layout, combining, layout_of, put_last
 
@@ -144,12 +144,12 @@ class _Points:
 
     def arranged(self, updates: Any) -> Any:
         """Updates with axes (points, rest)."""
-        return transpose(updates, permutation=self.layout.permutation)
+        return permute(updates, self.layout.permutation)
 
     def restored(self, values: Any) -> Any:
         """The inverse of :meth:`arranged`."""
         permutation = self.layout.permutation
-        return transpose(values, permutation=tuple(sorted(range(len(permutation)), key=permutation.__getitem__)))
+        return permute(values, sorted(range(len(permutation)), key=permutation.__getitem__))
 
     def gather(self, x: Any) -> Any:
         """What ``x`` (of the operand's shape) holds at the points, arranged; anything at points outside."""

@@ -19,15 +19,18 @@ __all__ = ["argsort", "sort"]
 # -- evaluation -----------------------------------------------------------------------------------------------------
 
 
-def _key(x: np.ndarray) -> np.ndarray:
-    """A key NumPy orders as we do: the comparison of ml_dtypes' types puts NaN anywhere."""
+def _keys(x: np.ndarray) -> list[np.ndarray]:
+    """Keys NumPy orders as we order ``x``: the comparison of ml_dtypes' types puts NaN anywhere, and a complex number
+    with NaN as one part only is ordered by the other."""
+    if x.dtype.kind == "c":
+        return [x.real, x.imag]
     if x.dtype.isbuiltin == 1:
-        return x
-    return x.astype(np.float32 if dtypes.issubdtype(x.dtype, np.floating) else np.int32)
+        return [x]
+    return [x.astype(np.float32 if dtypes.issubdtype(x.dtype, np.floating) else np.int32)]
 
 
 def _order(keys: Sequence[np.ndarray], dimension: int) -> np.ndarray:
-    keys = [_key(k) for k in keys]
+    keys = [part for k in keys for part in _keys(k)]
     if len(keys) > 1:
         return np.lexsort(keys[::-1], axis=dimension)
     (key,) = keys
@@ -56,7 +59,7 @@ def _ordered_bits(key: np.ndarray) -> np.ndarray:
 
 
 def _sort(*operands: np.ndarray, dimension: int, is_stable: bool, num_keys: int) -> list[np.ndarray]:
-    if len(operands) == 1 and operands[0].dtype.isbuiltin == 1:
+    if len(operands) == 1 and operands[0].dtype.kind in "biuf":
         return [_sort_alone(operands[0], dimension)]
     order = _order(operands[:num_keys], dimension)
     return [np.take_along_axis(x, order, dimension) for x in operands]
@@ -64,8 +67,8 @@ def _sort(*operands: np.ndarray, dimension: int, is_stable: bool, num_keys: int)
 
 def _sort_alone(x: np.ndarray, dimension: int) -> np.ndarray:
     # Equal elements can't be told apart, but for zeros of either sign: NumPy's unstable sort is several times faster.
-    mixed = x.dtype.kind in "fc" and bool(((x == 0) & np.signbit(x.real)).any())
-    return np.sort(x, axis=dimension, kind="stable" if mixed or x.dtype.kind == "c" else None)
+    mixed = x.dtype.kind == "f" and bool(((x == 0) & np.signbit(x)).any())
+    return np.sort(x, axis=dimension, kind="stable" if mixed else None)
 
 
 # -- staging --------------------------------------------------------------------------------------------------------
