@@ -395,21 +395,9 @@ class ArrayMethods:
         """Positions that sort."""
         return _functions().argsort(self, axis=axis, **options)
 
-    def argpartition(self, kth: int, axis: int = -1) -> Any:
-        """Positions that bring the kth smallest to its place, with the smaller ones before it."""
-        return _functions().argpartition(self, kth, axis)
-
     def take(self, indices: Any, axis: int | None = None, out: None = None, mode: str | None = None, **kw: Any) -> Any:
         """Elements at positions along an axis."""
         return _functions().take(self, indices, axis=axis, out=out, mode=mode, **kw)
-
-    def compress(self, condition: Any, axis: int | None = None, **options: Any) -> Any:
-        """Slices where a condition holds."""
-        return _functions().compress(condition, self, axis=axis, **options)
-
-    def choose(self, choices: Any, out: None = None, mode: str = "raise") -> Any:
-        """Elements of choices, chosen by this array of integers."""
-        return _functions().choose(self, choices, out=out, mode=mode)
 
     def nonzero(self, *, size: int | None = None, fill_value: Any = None) -> Any:
         """Positions of elements that are not 0, an array per axis."""

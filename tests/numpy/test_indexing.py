@@ -257,10 +257,14 @@ def test_divide_makes_floats():
     same(jnp.array([3, 2]).at[np.array([0, 0])].divide(jnp.array([2, 2])), np.array([0.75, 2], f32))
 
 
-def test_traced_repeated_indices_apply():
-    f = xf.jit(lambda x, i: x.at[i].apply(lambda v: 1 - 2 * v))
+needs_loops = pytest.mark.skipif(not hasattr(xf.lax, "while_loop"), reason="many rounds need lax.while_loop")
+
+
+@pytest.mark.parametrize("indices", [REPEATED, pytest.param(np.arange(20) % 4, marks=needs_loops)], ids=["few", "many"])
+def test_traced_repeated_indices_apply(indices):
     x = np.array([2, 3, 5], f32)
-    same(f(x, REPEATED), applied(x, REPEATED, lambda v: 1 - 2 * v))
+    got = staged(lambda x, i: x.at[i].apply(lambda v: 1 - 2 * v), x, indices)
+    same(got, applied(x, indices, lambda v: 1 - 2 * v))
 
 
 def test_promises():

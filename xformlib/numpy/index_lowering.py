@@ -430,8 +430,8 @@ def _update_block(x: Any, block: _Block, values: Any, way: Way) -> Any:
     return _write_block(x, block, new)
 
 
-def repetitions(x: Any, index: Index, rules: Rules) -> tuple[Any, int | None]:
-    """How often each element of the result is addressed, as an array of its shape, and at most (None: unknown).
+def repetitions(x: Any, index: Index, rules: Rules) -> tuple[Any, int]:
+    """How often each element of the result is addressed, as an array of its shape, and how often at most.
 
     The array is None where no element is addressed twice.
     """
@@ -440,9 +440,9 @@ def repetitions(x: Any, index: Index, rules: Rules) -> tuple[Any, int | None]:
     lookup = _lookup(index, rules)
     if rules.unique or index.unique or 0 in lookup.flat_shape:
         return None, 1
-    most = None
+    most = math.prod(lookup.points)
     if not isinstance(lookup.vectors, Tracer):
-        rows = np.asarray(lookup.vectors).reshape(math.prod(lookup.points), -1)
+        rows = np.asarray(lookup.vectors).reshape(most, -1)
         most = int(np.unique(rows, axis=0, return_counts=True)[1].max())
         if most == 1:
             return None, 1

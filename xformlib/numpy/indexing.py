@@ -377,7 +377,7 @@ class Part:
                 new = ew.select(ew.gt(counts, round_), _broadcast(new, old.shape), old)
             return _update(x, index, new, lowered.SET, rules)
 
-        if most is not None and (most <= 8 or state.frame is None):
+        if most <= _UNROLLED or state.frame is None:
             for i in range(most):
                 x = applied(x, i)
             return x
@@ -387,6 +387,9 @@ class Part:
             return (counts > carry[0]).any()
 
         return while_loop(unfinished, lambda carry: (carry[0] + 1, applied(carry[1], carry[0])), (0, x))[1]
+
+
+_UNROLLED = 8  # rounds of apply that are staged one by one; more of them in a loop
 
 
 def _update_rules(
