@@ -413,6 +413,9 @@ def test_numpy_views_are_read_only_and_copies_writable():
     assert x.tolist() == [1, 1, 1]
     assert np.shares_memory(np.asarray(x), np.asarray(x))
     assert np.asarray(x, "int8").dtype == np.int8
+    assert np.asarray(x, copy=False).tolist() == [1, 1, 1]
+    with pytest.raises(ValueError, match="copy"):
+        np.asarray(x, "int8", copy=False)
 
 
 def test_numpy_arguments_are_copied():

@@ -178,7 +178,7 @@ class ArrayImpl(Array):
         # np.array makes the copy a caller may write to; what we hand out ourselves is read-only.
         if copy:
             return np.array(self._load(), dtype=dtype)
-        out = np.asarray(self._load(), dtype=dtype)
+        out = np.asarray(np.asarray(self._load()), dtype=dtype, copy=copy)
         if out.flags.writeable and out is self._np:
             out = out.view()
             out.flags.writeable = False
