@@ -5,6 +5,7 @@ JAX and xformlib share their API, so most cases are written once, for a module `
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -90,7 +91,7 @@ def digits_step(xf: Any, jnp: Any) -> Run:
     sizes = [64, 128, 64, 10]
     params = [
         (jnp.asarray(rng.standard_normal((m, n)).astype(np.float32) * 0.1), jnp.zeros(n, jnp.float32))
-        for m, n in zip(sizes[:-1], sizes[1:], strict=True)
+        for m, n in itertools.pairwise(sizes)
     ]
     images = jnp.asarray(rng.random((64, 64), np.float32))
     labels = jnp.asarray(rng.integers(0, 10, 64).astype(np.int32))

@@ -48,4 +48,6 @@ def test_polynomial_on_a_large_array():
     import xformlib.numpy as jnp
 
     x = np.random.default_rng(0).standard_normal((5000, 5000)).astype(np.float32)
-    assert np.allclose(xf.jit(lambda v: v * v + v * 2)(jnp.asarray(x)), x * x + x * 2, rtol=1e-6)
+    got = np.asarray(xf.jit(lambda v: v * v + v * 2)(jnp.asarray(x)))
+    # The compiler may round product and sum once: the error is relative to the terms, which may cancel.
+    assert np.all(np.abs(got - (x * x + x * 2)) <= 2e-7 * (x * x + np.abs(2 * x)))

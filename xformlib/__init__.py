@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from xformlib.api.jit import clear_caches, jit
     from xformlib.api.vectorize import vmap
     from xformlib.array import Array
+    from xformlib.dtypes import float0
     from xformlib.options import config, default_device, disable_jit, enable_x64, numpy_dtype_promotion
     from xformlib.placement import (
         Device,
@@ -84,4 +85,3 @@ if TYPE_CHECKING:
         local_device_count,
         local_devices,
     )
-    from xformlib.dtypes import float0

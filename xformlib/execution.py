@@ -28,12 +28,15 @@ class CompiledProgram:
     def __init__(self, program: Any) -> None:
         from xformlib.link import link
         from xformlib.lowering import compiler, targets
-        from xformlib.lowering.legalize import legalize
+        from xformlib.lowering.legalize import LegalizationError, legalize
         from xformlib.staging import physical
 
         target = targets.host_cpu()
         module = link(program)
-        legalize(module, target)
+        try:
+            legalize(module, target)
+        except LegalizationError as e:
+            raise CompileError(str(e)) from e
         self._future = compiler.compile_async(module, target)
         self._entry: Callable[[Sequence[Any]], list[Any]] | None = None
         self._outs = [(physical(a)[1], a.weak_type) for a in program.out_avals]
@@ -66,8 +69,9 @@ def _view(x: ArrayImpl) -> Any:
     if x._view is None:
         from xformlib.runtime.buffers import from_numpy
 
-        x._view = from_numpy(np.asarray(x._load()))
-        if x._view.byte_length > _HOLD_BOTH:
+        view: Any = from_numpy(np.asarray(x._load()))
+        x._view = view
+        if view.byte_length > _HOLD_BOTH:
             x._np = None
     return x._view
 

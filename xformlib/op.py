@@ -42,7 +42,7 @@ class _State(threading.local):
 state = _State()
 
 
-class at_location:  # noqa: N801 - used like a function
+class at_location:
     """New ops come from this MLIR location (None: from the user's own line)."""
 
     __slots__ = ("location", "saved")

@@ -164,7 +164,7 @@ class Frame:
             if x._frame is self:
                 return x
             self._check_visible(x)
-        elif isinstance(x, (bool, int, float, complex)) or isinstance(x, np.ndarray | np.generic):
+        elif isinstance(x, (bool, int, float, complex, np.ndarray | np.generic)):
             value = np.asarray(x, _dtype_beside(x, like))
             if value.shape:
                 return self._literal(value)
@@ -337,7 +337,7 @@ def stage(
     frame = Frame(kind)
     # While the user's function runs, ops come from the user's lines, not from the op being transformed.
     with frame, at_location(None):
-        arguments = [frame.argument(a, o) for a, o in zip(avals, outer or itertools.repeat(None))]
+        arguments = [frame.argument(a, o) for a, o in zip(avals, outer or itertools.repeat(None), strict=False)]
         return frame.finish(fun(*arguments))
 
 

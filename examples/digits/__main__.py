@@ -49,7 +49,13 @@ def train(epochs: int, batch: int, seed: int, *, quiet: bool = False) -> dict[st
             bar.set_postfix(epoch=epoch + 1, loss=f"{losses[-1]:.4f}")
     predicted = np.asarray(predict(params, jnp.asarray(test_images)))
     accuracy = float(np.mean(predicted == test_labels))
-    return {"losses": losses, "accuracy": accuracy, "images": test_images, "labels": test_labels, "predicted": predicted}
+    return {
+        "losses": losses,
+        "accuracy": accuracy,
+        "images": test_images,
+        "labels": test_labels,
+        "predicted": predicted,
+    }
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import matplotlib
 import numpy as np
 
 matplotlib.use("Agg")
-from matplotlib import pyplot as plt  # noqa: E402 - the backend must be chosen first
+from matplotlib import pyplot as plt
 
 ROWS, COLUMNS = 6, 10
 

@@ -41,7 +41,9 @@ def _threefry(operation: Any, b: Builder) -> Sequence[Any]:
 
 
 GUARDS = [
-    Guard("stop_gradient", ("xform.stop_gradient",), "an identity that only derivatives see", lambda o, b: [o.operands[0]]),
+    Guard(
+        "stop_gradient", ("xform.stop_gradient",), "an identity that only derivatives see", lambda o, b: [o.operands[0]]
+    ),
     Guard("strong_multiply", ("xform.strong_multiply",), "not an operation of StableHLO", _strong_multiply),
     Guard("strong_divide", ("xform.strong_divide",), "not an operation of StableHLO", _strong_divide),
     Guard("threefry", ("xform.threefry2x32",), "IREE's own generator differs in the order of its words", _threefry),

@@ -113,7 +113,9 @@ def _sinh(b: Builder, x: Any) -> Any:
 def _cosh(b: Builder, x: Any) -> Any:
     half = _exp(b, b.mul(b.abs(x), 0.5))
     e = _exp(b, b.abs(x))
-    return b.select(b.compare("GT", b.abs(x), 600.0), b.mul(b.mul(half, 0.5), half), b.mul(b.add(e, b.div(1.0, e)), 0.5))
+    return b.select(
+        b.compare("GT", b.abs(x), 600.0), b.mul(b.mul(half, 0.5), half), b.mul(b.add(e, b.div(1.0, e)), 0.5)
+    )
 
 
 def _asinh(b: Builder, x: Any) -> Any:
@@ -148,7 +150,9 @@ def _atan2(b: Builder, y: Any, x: Any) -> Any:
     large, small = b.max(ax, ay), b.min(ax, ay)
     both_infinite = b.compare("EQ", small, math.inf)
     ratio = b.div(small, b.select(b.compare("EQ", large, 0.0), b.const(large, 1.0), large))
-    ratio = b.select(both_infinite, b.const(ratio, 1.0), b.select(b.compare("EQ", small, 0.0), b.const(ratio, 0.0), ratio))
+    ratio = b.select(
+        both_infinite, b.const(ratio, 1.0), b.select(b.compare("EQ", small, 0.0), b.const(ratio, 0.0), ratio)
+    )
     angle = _atan_positive(b, ratio)
     angle = b.select(b.compare("GT", ay, ax), b.sub(math.pi / 2, angle), angle)
     left = b.compare("LT", b.bitcast(x, _I64), 0)

@@ -67,7 +67,10 @@ def _saturating(x: Any, source: Any, target: Any, b: Builder) -> Any:
         x, source = b.convert(x, np.float32), np.dtype(np.float32)
     limits = np.iinfo(target)
     # 2^k is exact in every float type; the largest integer often is not.
-    top, bottom = float(limits.max) + 1.0 if limits.max < 1 << 52 else float(2 ** int(limits.max).bit_length()), float(limits.min)
+    top, bottom = (
+        float(limits.max) + 1.0 if limits.max < 1 << 52 else float(2 ** int(limits.max).bit_length()),
+        float(limits.min),
+    )
     too_large, too_small = b.compare("GE", x, top), b.compare("LE", x, bottom)
     inside = b.and_(b.compare("LT", x, top), b.compare("GT", x, bottom))
     safe = b.select(inside, x, b.const(x, 0))
@@ -96,7 +99,9 @@ def _reverse(operation: Any, b: Builder) -> Sequence[Any] | None:
     if dtype_of(x).kind != "u":
         return None
     signed = b.as_signed(x)
-    out = b.op("stablehlo.reverse", [(shape_of(x), dtype_of(signed))], [signed], dimensions=operation.attributes["dimensions"]).result
+    out = b.op(
+        "stablehlo.reverse", [(shape_of(x), dtype_of(signed))], [signed], dimensions=operation.attributes["dimensions"]
+    ).result
     return [b.bitcast(out, dtype_of(x))]
 
 
@@ -114,7 +119,9 @@ def _shift(operation: Any, b: Builder) -> Sequence[Any]:
 GUARDS = [
     Guard("add of booleans", ("stablehlo.add",), "IREE adds i1 as xor", _add_of_booleans),
     Guard("integer division", ("stablehlo.divide",), "the smallest integer by -1 traps, zero is undefined", _divide),
-    Guard("integer remainder", ("stablehlo.remainder",), "the smallest integer by -1 traps, zero is undefined", _remainder),
+    Guard(
+        "integer remainder", ("stablehlo.remainder",), "the smallest integer by -1 traps, zero is undefined", _remainder
+    ),
     Guard("convert", ("stablehlo.convert",), "floating to integer does not saturate", _convert),
     Guard("reverse", ("stablehlo.reverse",), "unsigned integers do not compile", _reverse),
     Guard(

@@ -58,7 +58,9 @@ def _gather(operation: Any, b: Builder) -> Sequence[Any] | None:
     return [b.op("stablehlo.gather", [(shape_of(result), dtype_of(result))], [operand, i], **attrs).result]
 
 
-def _update_index(shape: tuple[int, ...], updates: tuple[int, ...], indices: Any, dims: dict[str, list[int]], b: Builder) -> tuple[Any, Any]:
+def _update_index(
+    shape: tuple[int, ...], updates: tuple[int, ...], indices: Any, dims: dict[str, list[int]], b: Builder
+) -> tuple[Any, Any]:
     """Row-major position in the operand of every update element, and whether it lies inside."""
     window = dims.get("update_window_dims", [])
     scatter_dims = [d for d in range(len(updates)) if d not in window]
@@ -138,7 +140,14 @@ def _dynamic_slice(operation: Any, b: Builder) -> Sequence[Any] | None:
     sizes = list(ir.DenseI64ArrayAttr(operation.attributes["slice_sizes"]))
     starts = _clamped_starts(operation, 1, sizes, b)
     x = operation.operands[0]
-    return [b.op("stablehlo.dynamic_slice", [(tuple(sizes), dtype_of(x))], [x, *starts], slice_sizes=operation.attributes["slice_sizes"]).result]
+    return [
+        b.op(
+            "stablehlo.dynamic_slice",
+            [(tuple(sizes), dtype_of(x))],
+            [x, *starts],
+            slice_sizes=operation.attributes["slice_sizes"],
+        ).result
+    ]
 
 
 def _dynamic_update_slice(operation: Any, b: Builder) -> Sequence[Any] | None:
@@ -151,7 +160,14 @@ def _dynamic_update_slice(operation: Any, b: Builder) -> Sequence[Any] | None:
 
 GUARDS = [
     Guard("gather", ("stablehlo.gather",), "an index out of range reads foreign memory", _gather),
-    Guard("scatter", ("stablehlo.scatter",), "an index out of range writes foreign memory; many layouts crash", _scatter),
+    Guard(
+        "scatter", ("stablehlo.scatter",), "an index out of range writes foreign memory; many layouts crash", _scatter
+    ),
     Guard("dynamic_slice", ("stablehlo.dynamic_slice",), "unsigned and narrow positions wrap", _dynamic_slice),
-    Guard("dynamic_update_slice", ("stablehlo.dynamic_update_slice",), "unsigned and narrow positions wrap", _dynamic_update_slice),
+    Guard(
+        "dynamic_update_slice",
+        ("stablehlo.dynamic_update_slice",),
+        "unsigned and narrow positions wrap",
+        _dynamic_update_slice,
+    ),
 ]

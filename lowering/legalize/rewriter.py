@@ -68,7 +68,10 @@ class Builder:
         if shape_of(x) == shape:
             return x
         return self.op(
-            "stablehlo.broadcast_in_dim", [(shape, dtype_of(x))], [x], broadcast_dimensions=ir.DenseI64ArrayAttr.get(list(dims))
+            "stablehlo.broadcast_in_dim",
+            [(shape, dtype_of(x))],
+            [x],
+            broadcast_dimensions=ir.DenseI64ArrayAttr.get(list(dims)),
         ).result
 
     def _pair(self, x: Any, y: Any) -> tuple[Any, Any]:
@@ -170,7 +173,9 @@ class Builder:
 
     def transpose(self, x: Any, order: Sequence[int]) -> Any:
         shape = tuple([shape_of(x)[i] for i in order])
-        return self.op("stablehlo.transpose", [(shape, dtype_of(x))], [x], permutation=ir.DenseI64ArrayAttr.get(list(order))).result
+        return self.op(
+            "stablehlo.transpose", [(shape, dtype_of(x))], [x], permutation=ir.DenseI64ArrayAttr.get(list(order))
+        ).result
 
     def horner(self, x: Any, coefficients: Sequence[float]) -> Any:
         """A polynomial, highest coefficient first."""

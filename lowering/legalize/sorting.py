@@ -6,15 +6,17 @@ this, which is made of fused elementwise work and reductions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from xformlib.lowering.ir import ir, tensor_type, type_info, unknown_location
-from xformlib.lowering.legalize.rewriter import Builder, Guard, dtype_of, shape_of
+from xformlib.lowering.legalize.rewriter import Builder, Guard, LegalizationError, dtype_of, shape_of
 
 _I32 = np.dtype(np.int32)
+_LARGEST = 1 << 29  # pairs that are compared; 2 GiB when they are materialised
 
 
 def _less(block: Any, arguments: Sequence[Any], b: Builder) -> Any:
@@ -40,7 +42,9 @@ def _sum(b: Builder, x: Any, dimension: int) -> Any:
     shape, dtype = type_info(x.type)
     zero = b.full((), 0, dtype)
     out = shape[:dimension] + shape[dimension + 1 :]
-    reduction = b.op("stablehlo.reduce", [(out, dtype)], [x, zero], regions=1, dimensions=ir.DenseI64ArrayAttr.get([dimension]))
+    reduction = b.op(
+        "stablehlo.reduce", [(out, dtype)], [x, zero], regions=1, dimensions=ir.DenseI64ArrayAttr.get([dimension])
+    )
     scalar = tensor_type((), dtype)
     block = reduction.regions[0].blocks.append(scalar, scalar, arg_locs=[unknown_location] * 2)
     with ir.InsertionPoint(block):
@@ -74,6 +78,11 @@ def _sort(operation: Any, b: Builder) -> Sequence[Any] | None:
     if 0 in shape or not shape or shape[axis] == 1:
         return operands
     wide = (*shape[: axis + 1], *shape[axis:])  # [..., element, other, ...]
+    if math.prod(wide) > _LARGEST:
+        raise LegalizationError(
+            f"sorting {shape[axis]} elements along an axis of shape {shape} inside a compiled function: compiled sorts take "
+            "quadratic memory. Sort outside of jit, where NumPy does it."
+        )
     mine = [d for d in range(len(wide)) if d != axis + 1]
     others = [d for d in range(len(wide)) if d != axis]
     pairs = [(b.broadcast(x, wide, others), b.broadcast(x, wide, mine)) for x in operands]

@@ -63,17 +63,23 @@ add, sub, mul, div = (_strict(n, getattr(_ew, n)) for n in ("add", "sub", "mul",
 rem, max, min, pow, atan2 = (_strict(n, getattr(_ew, n)) for n in ("rem", "max", "min", "pow", "atan2"))
 nextafter = _strict("nextafter", _ew.nextafter, kinds="iubc")
 neg, abs, sign = (_strict(n, getattr(_ew, n)) for n in ("neg", "abs", "sign"))
-exp, expm1, log, log1p, logistic = (_strict(n, getattr(_ew, n), kinds="iub") for n in ("exp", "expm1", "log", "log1p", "logistic"))
+exp, expm1, log, log1p, logistic = (
+    _strict(n, getattr(_ew, n), kinds="iub") for n in ("exp", "expm1", "log", "log1p", "logistic")
+)
 exp2 = _strict("exp2", _ew.exp2, kinds="iub")
 sqrt, rsqrt, cbrt = (_strict(n, getattr(_ew, n), kinds="iub") for n in ("sqrt", "rsqrt", "cbrt"))
 sin, cos, tan, tanh = (_strict(n, getattr(_ew, n), kinds="iub") for n in ("sin", "cos", "tan", "tanh"))
-asin, acos, atan, sinh, cosh = (_strict(n, getattr(_ew, n), kinds="iub") for n in ("asin", "acos", "atan", "sinh", "cosh"))
+asin, acos, atan, sinh, cosh = (
+    _strict(n, getattr(_ew, n), kinds="iub") for n in ("asin", "acos", "atan", "sinh", "cosh")
+)
 asinh, acosh, atanh = (_strict(n, getattr(_ew, n), kinds="iub") for n in ("asinh", "acosh", "atanh"))
 erf, erfc, erf_inv = (_strict(n, getattr(_ew, n), kinds="iubc") for n in ("erf", "erfc", "erf_inv"))
 floor, ceil = (_strict(n, getattr(_ew, n), kinds="iubc") for n in ("floor", "ceil"))
 is_finite = _strict("is_finite", _ew.is_finite, kinds="iub", result="bool")
 eq, ne, lt, le, gt, ge = (_strict(n, getattr(_ew, n), result="bool") for n in ("eq", "ne", "lt", "le", "gt", "ge"))
-bitwise_and, bitwise_or, bitwise_xor = (_strict(n, getattr(_ew, n), kinds="fcV") for n in ("bitwise_and", "bitwise_or", "bitwise_xor"))
+bitwise_and, bitwise_or, bitwise_xor = (
+    _strict(n, getattr(_ew, n), kinds="fcV") for n in ("bitwise_and", "bitwise_or", "bitwise_xor")
+)
 bitwise_not = _strict("bitwise_not", _ew.bitwise_not, kinds="fcV")
 shift_left = _strict("shift_left", _ew.shift_left, kinds="bfcV")
 shift_right_logical = _strict("shift_right_logical", _ew.shift_right_logical, kinds="bfcV")
@@ -115,7 +121,9 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Array:
     """Elements of ``on_true`` where ``pred`` is true, else of ``on_false``."""
     p, x, y = (_array(v, "lax.select", i) for i, v in enumerate((pred, on_true, on_false)))
     if x.shape != y.shape or x.dtype != y.dtype or p.shape not in ((), x.shape):
-        raise ShapeError(f"lax.select: cases {x.aval} and {y.aval} must be equal, and the predicate {p.aval} of their shape.")
+        raise ShapeError(
+            f"lax.select: cases {x.aval} and {y.aval} must be equal, and the predicate {p.aval} of their shape."
+        )
     return _ew.select(p, x, y)  # type: ignore[no-any-return]
 
 
@@ -184,7 +192,9 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Array:
     return jnp.flip(operand, tuple(dimensions))
 
 
-def slice(operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None) -> Array:
+def slice(
+    operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+) -> Array:
     """A static slice."""
     x = _array(operand, "lax.slice")
     start, limit = tuple(start_indices), tuple(limit_indices)
@@ -194,7 +204,9 @@ def slice(operand: Any, start_indices: Sequence[int], limit_indices: Sequence[in
     return _movement.slice(x, start_indices=start, limit_indices=limit, strides=step)  # type: ignore[no-any-return]
 
 
-def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Array:
+def slice_in_dim(
+    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Array:
     """A static slice along one axis."""
     x = _array(operand, "lax.slice_in_dim")
     index = [builtins.slice(None)] * x.ndim
@@ -300,7 +312,9 @@ def dot(lhs: Any, rhs: Any, *, precision: Any = None, preferred_element_type: An
     return jnp.dot(lhs, rhs, preferred_element_type=preferred_element_type)
 
 
-def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None, preferred_element_type: Any = None) -> Array:
+def dot_general(
+    lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None, preferred_element_type: Any = None
+) -> Array:
     """Product over contracting axes, for each index of the batch axes: ``((lhs, rhs) contracting, (lhs, rhs) batch)``."""
     from xformlib.dims import DotDims
     from xformlib.ops.contraction import dot_general as op
@@ -331,4 +345,101 @@ def zeros_like_array(x: Any) -> Array:
     return _full(a.shape, 0, a.dtype)  # type: ignore[no-any-return]
 
 
-__all__ = sorted(n for n, v in list(globals().items()) if n[0] != "_" and callable(v) and (getattr(v, "__module__", "") == __name__ or n == "stop_gradient"))
+__all__ = [
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "argmax",
+    "argmin",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitcast_convert_type",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "broadcast",
+    "broadcast_in_dim",
+    "broadcasted_iota",
+    "cbrt",
+    "ceil",
+    "clamp",
+    "clz",
+    "complex",
+    "concatenate",
+    "conj",
+    "convert_element_type",
+    "cos",
+    "cosh",
+    "div",
+    "dot",
+    "dot_general",
+    "dynamic_slice",
+    "dynamic_update_slice",
+    "eq",
+    "erf",
+    "erf_inv",
+    "erfc",
+    "exp",
+    "exp2",
+    "expand_dims",
+    "expm1",
+    "floor",
+    "full",
+    "full_like",
+    "ge",
+    "gt",
+    "imag",
+    "integer_pow",
+    "iota",
+    "is_finite",
+    "le",
+    "log",
+    "log1p",
+    "logistic",
+    "lt",
+    "max",
+    "min",
+    "mul",
+    "ne",
+    "neg",
+    "nextafter",
+    "pad",
+    "population_count",
+    "pow",
+    "real",
+    "reciprocal",
+    "reduce_and",
+    "reduce_max",
+    "reduce_min",
+    "reduce_or",
+    "reduce_prod",
+    "reduce_sum",
+    "rem",
+    "reshape",
+    "rev",
+    "rsqrt",
+    "select",
+    "shift_left",
+    "shift_right_arithmetic",
+    "shift_right_logical",
+    "sign",
+    "sin",
+    "sinh",
+    "slice",
+    "slice_in_dim",
+    "sort",
+    "sqrt",
+    "square",
+    "squeeze",
+    "stop_gradient",
+    "sub",
+    "tan",
+    "tanh",
+    "transpose",
+    "zeros_like_array",
+]

@@ -10,7 +10,22 @@ from xformlib.numpy._util import array, axes_of, inexact
 from xformlib.ops import elementwise as ops
 from xformlib.ops.gradient import stop_gradient
 
-__all__ = ["elu", "gelu", "leaky_relu", "log_sigmoid", "log_softmax", "logsumexp", "one_hot", "relu", "sigmoid", "silu", "softmax", "softplus", "swish", "tanh"]
+__all__ = [
+    "elu",
+    "gelu",
+    "leaky_relu",
+    "log_sigmoid",
+    "log_softmax",
+    "logsumexp",
+    "one_hot",
+    "relu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "swish",
+    "tanh",
+]
 
 
 def relu(x: Any) -> Array:

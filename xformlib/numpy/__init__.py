@@ -35,7 +35,13 @@ from xformlib.numpy.searching import *  # noqa: F403
 from xformlib.numpy.ufuncs import *  # noqa: F403
 
 pi, e, inf, nan, newaxis, euler_gamma = _np.pi, _np.e, _np.inf, _np.nan, None, _np.euler_gamma
-generic, number, inexact, floating, complexfloating = _np.generic, _np.number, _np.inexact, _np.floating, _np.complexfloating
+generic, number, inexact, floating, complexfloating = (
+    _np.generic,
+    _np.number,
+    _np.inexact,
+    _np.floating,
+    _np.complexfloating,
+)
 integer, signedinteger, unsignedinteger = _np.integer, _np.signedinteger, _np.unsignedinteger
 dtype = _np.dtype
 float_, int_, complex_, uint = float, int, complex, uint32

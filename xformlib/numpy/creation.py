@@ -13,8 +13,8 @@ from xformlib.array import Array, ArrayImpl
 from xformlib.convert import to_array
 from xformlib.errors import DtypeError, NotAnArrayError, ShapeError
 from xformlib.keys import with_weak_type
-from xformlib.numpy._util import axis_of, broadcast_to_shape, cast, default_float, default_int, requested, shape_of
 from xformlib.numpy._util import array as _one
+from xformlib.numpy._util import axis_of, broadcast_to_shape, cast, default_float, default_int, requested, shape_of
 from xformlib.op import state
 from xformlib.ops.creation import full as _full
 from xformlib.ops.creation import iota
@@ -218,7 +218,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     bounds = [v.item() if isinstance(v, Array | np.generic | np.ndarray) else v for v in (start, stop, step)]
     if bounds[2] == 0:
         raise ShapeError("arange: step must not be 0.")
-    kinds = [v for v in (start, stop, step)]
+    kinds = [start, stop, step]
     natural = dtypes.result_type(*kinds)
     wanted = requested(dtype, natural)
     length = max(0, math.ceil((bounds[1] - bounds[0]) / bounds[2]))

@@ -381,15 +381,13 @@ class Part:
             for i in range(most):
                 x = applied(x, i)
             return x
-        from xformlib.lax import while_loop
-
-        def unfinished(carry: Any) -> Any:
-            return (counts > carry[0]).any()
-
-        return while_loop(unfinished, lambda carry: (carry[0] + 1, applied(carry[1], carry[0])), (0, x))[1]
+        raise IndexingError(
+            f"x.at[...].apply: up to {most} of the traced indices may be equal, and each repetition applies the function "
+            f"again; {_UNROLLED} rounds are staged at most. Where no index repeats say so with unique_indices=True."
+        )
 
 
-_UNROLLED = 8  # rounds of apply that are staged one by one; more of them in a loop
+_UNROLLED = 8  # rounds of apply that are staged one by one
 
 
 def _update_rules(

@@ -18,10 +18,31 @@ from xformlib.numpy.manipulation import expand_dims, ravel, reshape, transpose
 from xformlib.ops.contraction import dot_general
 from xformlib.ops.reduction import reduce_sum
 
-__all__ = ["cross", "diag", "diagonal", "dot", "einsum", "inner", "kron", "matmul", "outer", "tensordot", "trace", "vdot", "vecdot"]
+__all__ = [
+    "cross",
+    "diag",
+    "diagonal",
+    "dot",
+    "einsum",
+    "inner",
+    "kron",
+    "matmul",
+    "outer",
+    "tensordot",
+    "trace",
+    "vdot",
+    "vecdot",
+]
 
 
-def _dot(x: Any, y: Any, contract: tuple[Sequence[int], Sequence[int]], batch: tuple[Sequence[int], Sequence[int]], weak: bool, dtype: Any) -> Any:
+def _dot(
+    x: Any,
+    y: Any,
+    contract: tuple[Sequence[int], Sequence[int]],
+    batch: tuple[Sequence[int], Sequence[int]],
+    weak: bool,
+    dtype: Any,
+) -> Any:
     dims = DotDims(tuple(batch[0]), tuple(batch[1]), tuple(contract[0]), tuple(contract[1]))
     wanted = x.dtype if dtype is None else dtypes.requested(dtype)
     return with_weak_type(dot_general(x, y, dot_dimension_numbers=dims, dtype=wanted), weak)
@@ -47,7 +68,14 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
         return _dot(x, y, ([len(x.shape) - 1], [max(len(y.shape) - 2, 0)]), ((), ()), weak, preferred_element_type)  # type: ignore[no-any-return]
     lead = broadcast_shape("matmul", x.shape[:-2], y.shape[:-2])
     if not lead or not y.shape[:-2]:
-        return _dot(x, y, ([len(x.shape) - 1], [0 if len(y.shape) == 2 else len(y.shape) - 2]), ((), ()), weak, preferred_element_type)  # type: ignore[no-any-return]
+        return _dot(
+            x,
+            y,
+            ([len(x.shape) - 1], [0 if len(y.shape) == 2 else len(y.shape) - 2]),
+            ((), ()),
+            weak,
+            preferred_element_type,
+        )  # type: ignore[no-any-return]
     x = broadcast_to_shape(x, (*lead, *x.shape[-2:]))
     y = broadcast_to_shape(y, (*lead, *y.shape[-2:]))
     n = len(lead)
@@ -61,7 +89,9 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
         return x * y  # type: ignore[no-any-return]
     j = max(len(y.shape) - 2, 0)
     if x.shape[-1] != y.shape[j]:
-        raise ShapeError(f"dot: shapes {x.shape} and {y.shape} do not fit: sizes {x.shape[-1]} and {y.shape[j]} must be equal.")
+        raise ShapeError(
+            f"dot: shapes {x.shape} and {y.shape} do not fit: sizes {x.shape[-1]} and {y.shape[j]} must be equal."
+        )
     return _dot(x, y, ([len(x.shape) - 1], [j]), ((), ()), weak, preferred_element_type)  # type: ignore[no-any-return]
 
 
@@ -161,7 +191,9 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 # -- einsum -------------------------------------------------------------------------------------------------------------
 
 
-def einsum(subscripts: str, /, *operands: Any, optimize: Any = True, precision: Any = None, preferred_element_type: Any = None) -> Array:
+def einsum(
+    subscripts: str, /, *operands: Any, optimize: Any = True, precision: Any = None, preferred_element_type: Any = None
+) -> Array:
     """Sums of products, by Einstein's convention: ``einsum("bij,bjk->bik", x, y)``.
 
     Pairs are contracted in the order NumPy's greedy search finds.
@@ -197,7 +229,9 @@ def _parse(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[str
     if len(inputs) != len(shapes):
         raise ShapeError(f"einsum: {subscripts!r} has {len(inputs)} terms for {len(shapes)} operands.")
     free = [c for c in string.ascii_letters if c not in text]
-    most = max([len(s) - len(t.replace("...", "")) for t, s in zip(inputs, shapes, strict=True) if "..." in t], default=0)
+    most = max(
+        [len(s) - len(t.replace("...", "")) for t, s in zip(inputs, shapes, strict=True) if "..." in t], default=0
+    )
     extra = "".join(free[:most])
 
     def spell(term: str, rank: int) -> str:
@@ -224,7 +258,9 @@ def _check_sizes(subscripts: str, inputs: Sequence[str], xs: Sequence[Any]) -> N
 def _order(inputs: Sequence[str], output: str, shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     if len(inputs) <= 2:
         return [tuple(range(len(inputs)))]
-    path, _ = np.einsum_path(f"{','.join(inputs)}->{output}", *[np.empty(s, np.bool_) for s in shapes], optimize="greedy")
+    path, _ = np.einsum_path(
+        f"{','.join(inputs)}->{output}", *[np.empty(s, np.bool_) for s in shapes], optimize="greedy"
+    )
     steps: list[tuple[int, ...]] = []
     count = len(inputs)
     for step in path[1:]:
@@ -262,7 +298,12 @@ def _contract(terms: Sequence[tuple[Any, str]], needed: set[str]) -> tuple[Any, 
     batch = [c for c in a if c in b and c in needed]
     inner_ = [c for c in a if c in b and c not in needed]
     out = _dot(
-        x, y, ([a.index(c) for c in inner_], [b.index(c) for c in inner_]), ([a.index(c) for c in batch], [b.index(c) for c in batch]), False, None
+        x,
+        y,
+        ([a.index(c) for c in inner_], [b.index(c) for c in inner_]),
+        ([a.index(c) for c in batch], [b.index(c) for c in batch]),
+        False,
+        None,
     )
     free = [c for c in a if c not in b] + [c for c in b if c not in a]
     return out, "".join(batch + free)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -311,7 +312,13 @@ def atleast_3d(*arys: Any) -> Any:
     out = []
     for i, a in enumerate(arys):
         x = array(a, "atleast_3d", i)
-        out.append(x if x.ndim > 2 else reshape(x, (1, *x.shape, 1)) if x.ndim < 2 and x.ndim else reshape(x, (*x.shape, *(1,) * (3 - x.ndim))))
+        out.append(
+            x
+            if x.ndim > 2
+            else reshape(x, (1, *x.shape, 1))
+            if x.ndim < 2 and x.ndim
+            else reshape(x, (*x.shape, *(1,) * (3 - x.ndim)))
+        )
     return out[0] if len(out) == 1 else out
 
 
@@ -330,7 +337,7 @@ def _split(ary: Any, cuts: Any, axis: int, name: str, *, even: bool) -> list[Any
         edges = [0, *np.cumsum(sizes).tolist()]
     else:
         edges = [0, *[min(max(int(c) if c >= 0 else n + int(c), 0), n) for c in cuts], n]
-    return [ops.slice_in_dim(x, a, max(a, b), at) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [ops.slice_in_dim(x, a, max(a, b), at) for a, b in itertools.pairwise(edges)]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
@@ -417,7 +424,9 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     counts = np.broadcast_to(np.asarray(repeats), (x.shape[at],))
     position = np.repeat(np.arange(x.shape[at]), counts)
     if total_repeat_length is not None and len(position) != total_repeat_length:
-        position = np.resize(np.pad(position, (0, max(0, total_repeat_length - len(position))), mode="edge"), total_repeat_length)
+        position = np.resize(
+            np.pad(position, (0, max(0, total_repeat_length - len(position))), mode="edge"), total_repeat_length
+        )
     return take(x, position, axis=at)
 
 
@@ -427,7 +436,7 @@ def tril(m: Any, k: int = 0) -> Array:
     from xformlib.numpy.ufuncs import where
 
     x = _matrix(m, "tril")
-    return where(tri(*x.shape[-2:], k=k, dtype=bool), x, zeros_like(x))  # type: ignore[no-any-return]
+    return where(tri(x.shape[-2], x.shape[-1], k, bool), x, zeros_like(x))  # type: ignore[no-any-return]
 
 
 def triu(m: Any, k: int = 0) -> Array:
@@ -436,7 +445,7 @@ def triu(m: Any, k: int = 0) -> Array:
     from xformlib.numpy.ufuncs import where
 
     x = _matrix(m, "triu")
-    return where(tri(*x.shape[-2:], k=k - 1, dtype=bool), zeros_like(x), x)  # type: ignore[no-any-return]
+    return where(tri(x.shape[-2], x.shape[-1], k - 1, bool), zeros_like(x), x)  # type: ignore[no-any-return]
 
 
 def _matrix(m: Any, name: str) -> Any:
@@ -469,4 +478,3 @@ def pad(array_: Any, pad_width: Any, mode: str = "constant", constant_values: An
         if before or after:
             x = take(x, np.pad(np.arange(x.shape[d]), (before, after), mode=mode), axis=d)  # type: ignore[call-overload]
     return x  # type: ignore[no-any-return]
-

@@ -123,9 +123,9 @@ def sum(
     >>> print(jnp.sum(jnp.ones((2, 3)), axis=0))
     [2. 2. 2.]
     """
-    if state.frame is None and type(a) is ArrayImpl and axis is None and a.dtype == np.float32 and where is None:
-        if dtype is None and out is None and not keepdims and initial is None:
-            return ArrayImpl(state.run(np.add.reduce, a._load(), None), a.weak_type)
+    plain = axis is None and dtype is None and out is None and not keepdims and initial is None and where is None
+    if plain and state.frame is None and type(a) is ArrayImpl and a.dtype == np.float32:
+        return ArrayImpl(state.run(np.add.reduce, a._load(), None), a.weak_type)
     no_out("sum", out)
     return _total(reduce_sum, 0, "sum", a, axis, dtype, keepdims, initial, where)  # type: ignore[no-any-return]
 

@@ -12,7 +12,18 @@ from xformlib.numpy._util import array, axis_of, broadcast_shape, broadcast_to_s
 from xformlib.numpy.manipulation import flip, ravel
 from xformlib.ops import sorting
 
-__all__ = ["argsort", "argwhere", "bincount", "digitize", "flatnonzero", "nonzero", "searchsorted", "sort", "take", "take_along_axis"]
+__all__ = [
+    "argsort",
+    "argwhere",
+    "bincount",
+    "digitize",
+    "flatnonzero",
+    "nonzero",
+    "searchsorted",
+    "sort",
+    "take",
+    "take_along_axis",
+]
 
 
 def take(
@@ -64,13 +75,15 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: Any = N
             raise ShapeError(f"take_along_axis: with axis=None indices must be 1-d; got shape {i.shape}.")
         return take(x, i, 0 if x.ndim == 1 else None)
     if x.ndim != i.ndim:
-        raise ShapeError(f"take_along_axis: array of shape {x.shape} and indices of shape {i.shape} must have equally many axes.")
+        raise ShapeError(
+            f"take_along_axis: array of shape {x.shape} and indices of shape {i.shape} must have equally many axes."
+        )
     at = axis_of(axis, x.ndim, "take_along_axis")
     rest = broadcast_shape(
-        "take_along_axis", x.shape[:at] + (1,) + x.shape[at + 1 :], i.shape[:at] + (1,) + i.shape[at + 1 :]
+        "take_along_axis", (*x.shape[:at], 1, *x.shape[at + 1 :]), (*i.shape[:at], 1, *i.shape[at + 1 :])
     )
-    x = broadcast_to_shape(x, rest[:at] + (x.shape[at],) + rest[at + 1 :])
-    i = broadcast_to_shape(i, rest[:at] + (i.shape[at],) + rest[at + 1 :])
+    x = broadcast_to_shape(x, (*rest[:at], x.shape[at], *rest[at + 1 :]))
+    i = broadcast_to_shape(i, (*rest[:at], i.shape[at], *rest[at + 1 :]))
     grid = [
         i if d == at else ArrayImpl(np.arange(n).reshape([-1 if e == d else 1 for e in range(x.ndim)]).astype(np.int32))
         for d, n in enumerate(x.shape)
@@ -141,7 +154,9 @@ def _line(a: Any, axis: int | None, name: str) -> tuple[Any, int]:
     return x, axis_of(axis, x.ndim, name)
 
 
-def sort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None, stable: bool = True, descending: bool = False) -> Array:
+def sort(
+    a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None, stable: bool = True, descending: bool = False
+) -> Array:
     """Elements in order along an axis; NaN last.
 
     >>> import xformlib.numpy as jnp
@@ -153,7 +168,9 @@ def sort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None, 
     return flip(out, at) if descending else out
 
 
-def argsort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None, stable: bool = True, descending: bool = False) -> Array:
+def argsort(
+    a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None, stable: bool = True, descending: bool = False
+) -> Array:
     """Positions that would sort along an axis."""
     x, at = _line(a, axis, "argsort")
     return sorting.argsort(x, dimension=at, index_dtype=default_int(), descending=descending)  # type: ignore[no-any-return]
@@ -195,4 +212,3 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     w = 1 if weights is None else ravel(array(weights, "bincount", 1))
     dtype = default_int() if weights is None else w.dtype  # type: ignore[union-attr]
     return zeros(length, dtype).at[i.clip(0)].add(w)  # type: ignore[attr-defined, no-any-return]
-

@@ -21,14 +21,14 @@ _BLOCK = 1 << 13  # words that stay in the nearest cache through all rounds
 
 
 def _threefry2x32(*words: Any) -> tuple[np.ndarray, np.ndarray]:
-    shape = np.broadcast_shapes(*[w.shape for w in words])
+    # Scalars (the usual keys) stay scalars; everything else has one shape.
+    shape = next((w.shape for w in words if w.shape), ())
     count = math.prod(shape)
+    flat = [w.reshape(-1) if w.shape else w for w in words]
     if count <= _FEW:
-        rows = zip(*[np.broadcast_to(w, shape).reshape(-1).tolist() for w in words], strict=True)
+        rows = zip(*[w.tolist() if w.shape else [w.item()] * count for w in flat], strict=True)
         pairs = np.array([_one(*row) for row in rows], np.uint32).reshape(count, 2)
         return pairs[:, 0].reshape(shape), pairs[:, 1].reshape(shape)
-    # Scalars (the usual keys) stay scalars; everything else is walked through in blocks.
-    flat = [w if w.ndim == 0 else np.broadcast_to(w, shape).reshape(-1) for w in words]
     a, b = np.empty(count, np.uint32), np.empty(count, np.uint32)
     for start in range(0, count, _BLOCK):
         part = slice(start, start + _BLOCK)

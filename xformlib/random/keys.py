@@ -18,8 +18,8 @@ from xformlib.convert import to_array
 from xformlib.errors import DtypeError, ShapeError
 from xformlib.keys import KEY_WORDS, unwrap_key, wrap_key
 from xformlib.ops.bitwise import bitwise_or, bitwise_xor, shift_left, shift_right_logical
-from xformlib.ops.creation import full, iota
 from xformlib.ops.conversion import convert
+from xformlib.ops.creation import full, iota
 from xformlib.ops.movement import concatenate, reshape, slice_in_dim
 from xformlib.ops.random import threefry2x32
 
@@ -80,7 +80,9 @@ def _seed_words(seed: Any, function: str) -> Any:
         return ArrayImpl(np.array([high, value & 0xFFFFFFFF], np.uint32))
     seed = to_array(seed, "seed")
     if seed.shape:
-        raise ShapeError(f"random.{function}: seed must be a scalar; got shape {seed.shape}. Use vmap for several keys.")
+        raise ShapeError(
+            f"random.{function}: seed must be a scalar; got shape {seed.shape}. Use vmap for several keys."
+        )
     if not dtypes.issubdtype(seed.dtype, np.integer):
         raise DtypeError(f"random.{function}: seed must be an integer; got dtype {seed.dtype}.")
     return _words_of(seed)
@@ -89,7 +91,11 @@ def _seed_words(seed: Any, function: str) -> Any:
 def _words_of(x: Any) -> Any:
     """uint32 words (high, low) of an integer scalar."""
     low = convert(x, dtype=_U32)
-    high = convert(shift_right_logical(convert(x, dtype=_U64), 32), dtype=_U32) if x.dtype.itemsize == 8 else full((), 0, _U32)
+    high = (
+        convert(shift_right_logical(convert(x, dtype=_U64), 32), dtype=_U32)
+        if x.dtype.itemsize == 8
+        else full((), 0, _U32)
+    )
     return concatenate(reshape(high, shape=(1,)), reshape(low, shape=(1,)), dimension=0)
 
 

@@ -12,8 +12,8 @@ from xformlib import numpy as jnp
 from xformlib.array import Array, ArrayImpl
 from xformlib.convert import to_array
 from xformlib.errors import AxisError, DtypeError, ShapeError
-from xformlib.ops.bitwise import bitwise_or, shift_right_logical
 from xformlib.ops.arithmetic import rem
+from xformlib.ops.bitwise import bitwise_or, shift_right_logical
 from xformlib.ops.conversion import bitcast_convert, convert
 from xformlib.ops.sorting import sort
 from xformlib.ops.special import erf_inv
@@ -48,9 +48,11 @@ def _broadcast_shape(shape: Any, function: str, *args: Any) -> tuple[int, ...]:
 
 def _unit(pair: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """Uniform on [0, 1): random mantissa bits under the exponent of one, minus one."""
-    width, mantissa = dtype.itemsize * 8, _MANTISSA[dtype.name]
+    mantissa = _MANTISSA[dtype.name]
+    one = np.ones((), dtype).view(np.dtype(f"uint{dtype.itemsize * 8}"))
+    width = 8 if mantissa < 8 else dtype.itemsize * 8  # bfloat16 needs no more than eight bits
     drawn = random_bits(pair, width, shape)
-    one = np.ones((), dtype).view(drawn.dtype)
+    drawn = drawn if drawn.dtype == one.dtype else convert(drawn, dtype=one.dtype)
     pattern = bitwise_or(shift_right_logical(drawn, width - mantissa), ArrayImpl(np.asarray(one)))
     return jnp.subtract(bitcast_convert(pattern, dtype=dtype), ArrayImpl(np.ones((), dtype)))
 
@@ -139,10 +141,14 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
     ]
     _broadcast_shape(shape, "randint", low, high)
     first, second = [random_bits(words(k, "randint")[0], width, shape) for k in split(pair)]
-    span = jnp.where(jnp.less_equal(high, low), ArrayImpl(np.ones((), unsigned)), bitcast_convert(high - low, dtype=unsigned))
+    span = jnp.where(
+        jnp.less_equal(high, low), ArrayImpl(np.ones((), unsigned)), bitcast_convert(high - low, dtype=unsigned)
+    )
     if full_range is not None:
         # An exclusive bound one past the dtype's range was clamped by one: the span is one more.
-        span = jnp.where(jnp.logical_and(full_range, jnp.greater(high, low)), span + ArrayImpl(np.ones((), unsigned)), span)
+        span = jnp.where(
+            jnp.logical_and(full_range, jnp.greater(high, low)), span + ArrayImpl(np.ones((), unsigned)), span
+        )
     span = jnp.broadcast_to(span, shape)
     multiplier = rem(jnp.broadcast_to(ArrayImpl(np.asarray(1 << (width // 2), unsigned)), shape), span)
     multiplier = rem(multiplier * multiplier, span)

@@ -12,9 +12,7 @@ from xformlib.ops.movement import broadcast_batch
 from xformlib.staging import Program, returned, steps
 
 
-def batch(
-    program: Program, args: Sequence[Any], batched: Sequence[bool], size: int
-) -> tuple[list[Any], list[bool]]:
+def batch(program: Program, args: Sequence[Any], batched: Sequence[bool], size: int) -> tuple[list[Any], list[bool]]:
     """(outputs, which are batched) in whatever is open now; ``args`` include the captures."""
     arguments = list(program.block.arguments)
     env = dict(zip(arguments, map(physical_value, args), strict=True))

@@ -40,6 +40,8 @@ def _step(step: Step, env: dict[Any, Any], tangent: dict[Any, Any]) -> None:
     if op.name == "func.call":
         from xformlib.transforms.calls import jvp_call
 
+        outs: Any
+        out_tangents: Any
         outs, out_tangents = jvp_call(params["program"], primals, tangents)
     else:
         outs = op(*primals, **params)

@@ -27,9 +27,7 @@ def linearize(program: Program, primals: Sequence[Any], active: Sequence[bool]) 
     """(outputs, linear function) at ``primals`` (explicit arguments and captures); ``active`` inputs carry tangents."""
     frame = Frame("a linear function", linear=True)
     with frame:
-        tangents = [
-            frame.argument(Aval(x.shape, x.dtype)) if a else None for x, a in zip(primals, active, strict=True)
-        ]
+        tangents = [frame.argument(Aval(x.shape, x.dtype)) if a else None for x, a in zip(primals, active, strict=True)]
         outs, out_tangents = jvp(program, primals, tangents)
         linear = frame.finish([t for t in out_tangents if t is not None])
     return outs, Linear(linear, tuple(active), tuple([t is not None for t in out_tangents]))

@@ -14,9 +14,7 @@ from xformlib.ops.elementwise import add
 from xformlib.staging import Program, Step, returned, steps
 
 
-def transpose(
-    program: Program, args: Sequence[Any], wanted: Sequence[bool], cotangents: Sequence[Any]
-) -> list[Any]:
+def transpose(program: Program, args: Sequence[Any], wanted: Sequence[bool], cotangents: Sequence[Any]) -> list[Any]:
     """Cotangents of the wanted arguments (None elsewhere, and where zero).
 
     The program is linear in the wanted arguments; ``args`` holds the values of the others.
@@ -57,7 +55,7 @@ def _step(step: Step, known: dict[Any, Any], linear: set[Any], ct: dict[Any, Any
     if step.op.name == "func.call":
         from xformlib.transforms.calls import transpose_call
 
-        terms = transpose_call(step.params["program"], operands, wanted, cts)
+        terms: Sequence[Any] = transpose_call(step.params["program"], operands, wanted, cts)
     else:
         terms = transpose_rule(step.op, operands, wanted, cts if step.op.multi else cts[0], step.params)
     for v, w, term in zip(step.operands, wanted, terms, strict=True):
