@@ -179,7 +179,7 @@ def _sample(
 
 
 def _specials(rng: np.random.Generator) -> list[np.ndarray]:
-    x = np.array([0.0, np.nan, -np.inf, -0.0, 1.0, np.inf, -np.nan, 0.0, -1e-45, 1.0], np.float32)
+    x = np.array([0.0, np.nan, -np.inf, -0.0, 1.0, np.inf, -np.nan, 0.0, -2e-38, 1.0], np.float32)
     return [x, np.arange(10, dtype=np.int32)]
 
 
