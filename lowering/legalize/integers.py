@@ -96,6 +96,8 @@ def _plain(x: Any, target: Any, b: Builder) -> Any:
 
 def _reverse(operation: Any, b: Builder) -> Sequence[Any] | None:
     x = operation.operands[0]
+    if not len(operation.attributes["dimensions"]):
+        return [x]
     if dtype_of(x).kind != "u":
         return None
     signed = b.as_signed(x)
@@ -123,7 +125,7 @@ GUARDS = [
         "integer remainder", ("stablehlo.remainder",), "the smallest integer by -1 traps, zero is undefined", _remainder
     ),
     Guard("convert", ("stablehlo.convert",), "floating to integer does not saturate", _convert),
-    Guard("reverse", ("stablehlo.reverse",), "unsigned integers do not compile", _reverse),
+    Guard("reverse", ("stablehlo.reverse",), "unsigned integers and no axes do not compile", _reverse),
     Guard(
         "shifts",
         ("stablehlo.shift_left", "stablehlo.shift_right_logical", "stablehlo.shift_right_arithmetic"),

@@ -60,9 +60,9 @@ def jit(
         ConcretizationTypeError: when ``fun`` needs the value of an array (``if x > 0``).
 
     >>> import xformlib as xf, xformlib.numpy as jnp
-    >>> f = xf.jit(lambda x: jnp.sin(x) ** 2 + jnp.cos(x) ** 2)
-    >>> print(f(2.0))
-    1.0
+    >>> f = xf.jit(lambda x: jnp.sqrt(x) + 1)
+    >>> print(f(4.0))
+    3.0
     """
     if fun is None:
         return functools.partial(

@@ -11,7 +11,7 @@ from xformlib import dtypes
 from xformlib.array import Array, ArrayImpl, Tracer
 from xformlib.convert import is_arraylike, to_array
 from xformlib.dtypes import canonicalize_dtype, promote, python_scalar_dtype
-from xformlib.errors import AxisError, DtypeError, NotAnArrayError, ShapeError
+from xformlib.errors import AxisError, ConcretizationTypeError, DtypeError, NotAnArrayError, ShapeError
 from xformlib.keys import with_weak_type
 from xformlib.op import Op, evaluate, state
 from xformlib.ops.conversion import convert
@@ -58,6 +58,8 @@ def shape_of(shape: Any, name: str) -> tuple[int, ...]:
     sizes = (shape,) if hasattr(shape, "__index__") else shape
     try:
         out = tuple([int(n.__index__()) for n in sizes])
+    except ConcretizationTypeError:
+        raise
     except (TypeError, AttributeError):
         raise ShapeError(f"{name}: a shape must be an int or a tuple of ints; got {shape!r:.60}.") from None
     if any(n < 0 for n in out):

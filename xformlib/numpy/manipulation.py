@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xformlib.array import Array
-from xformlib.errors import AxisError, NotAnArrayError, ShapeError
+from xformlib.errors import AxisError, ConcretizationTypeError, NotAnArrayError, ShapeError
 from xformlib.keys import with_weak_type
 from xformlib.numpy._util import (
     array,
@@ -112,6 +112,8 @@ def _wanted_shape(old: tuple[int, ...], new: Any) -> tuple[int, ...]:
     sizes = (new,) if hasattr(new, "__index__") else tuple(new)
     try:
         out = [int(n.__index__()) for n in sizes]
+    except ConcretizationTypeError:
+        raise
     except (TypeError, AttributeError):
         raise ShapeError(f"reshape: the shape must be an int or a tuple of ints; got {new!r:.60}.") from None
     total = math.prod(old)

@@ -15,7 +15,7 @@ import numpy as np
 
 from xformlib import dtypes
 from xformlib.dims import GatherDims, ScatterDims
-from xformlib.op import Op, Sample
+from xformlib.op import Op, Sample, registry
 from xformlib.ops import elementwise as ew
 from xformlib.ops import segments
 from xformlib.ops.creation import full, iota
@@ -31,6 +31,7 @@ from xformlib.ops.movement import (
     slice_in_dim,
     squeeze,
 )
+from xformlib.ops.reduction import accumulator
 from xformlib.ops.scatter_layout import Layout, combining, layout_of, put_last
 
 __all__ = ["ScatterDims", "scatter", "scatter_add", "scatter_max", "scatter_min", "scatter_mul"]
@@ -49,8 +50,14 @@ def _emitter(body: str | None, variant: str) -> Any:
         from xformlib import attributes
         from xformlib.lowering.ir import ir, tensor_type, unknown_location
 
+        dtype, name = operands[0].dtype, f"stablehlo.scatter:{variant}"
+        wide = accumulator(dtype) if variant in ("add", "mul") and not params["unique_indices"] else dtype
+        if wide != dtype:
+            operand, indices, updates = operands
+            operand, updates = [ew.convert(x, dtype=wide) for x in (operand, updates)]
+            return ew.convert(registry[name](operand, indices, updates, **params), dtype=dtype)._value.owner
         values = [t._value for t in operands]
-        scalar = tensor_type((), operands[0].dtype)
+        scalar = tensor_type((), dtype)
         operation = ir.Operation.create(
             "stablehlo.scatter",
             results=[values[0].type],
@@ -354,6 +361,9 @@ _SAMPLES = [
     _sample((3, 0), np.array([[1]], _I32), (1, 0), _ROWS, note="empty rows"),
     _sample((3, 2), np.zeros((0, 1), _I32), (0, 2), _ROWS, note="no updates"),
     _sample((5, 3), np.array([[1], [1]], np.int64), (2, 3), _ROWS, dtype=np.int16, note="int64 indices"),
+    _sample(
+        (2,), np.zeros((40, 1), _I32), (40,), ScatterDims((), (0,), (), (), (0,), 1), dtypes.bfloat16, "low precision"
+    ),
 ]
 
 

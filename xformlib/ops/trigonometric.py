@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from xformlib.op import Op
-from xformlib.ops.arithmetic import FLOATS, add, div, mul, neg, sub
+from xformlib.ops.arithmetic import FLOATS, abs, add, div, mul, neg, sub
+from xformlib.ops.comparison import lt, select
 from xformlib.ops.exponential import logistic
 from xformlib.ops.gradient import strong_div, strong_mul
 from xformlib.ops.powers import rsqrt, square
@@ -71,16 +72,19 @@ tan: Op = Op(
 )
 
 
-def _tanh_slope(x: Any) -> Any:
-    """1 - tanh(x)^2 as 4 s(2x) s(-2x), which is right where tanh has saturated."""
-    return mul(mul(logistic(mul(x, 2.0)), logistic(mul(x, -2.0))), 4.0)
+def _tanh_slope(ans: Any, x: Any) -> Any:
+    """1 - tanh(x)^2; where tanh is close to saturation as 4 s(2x) s(-2x), which does not cancel."""
+    if x.dtype.kind == "c":
+        return _one_minus_square(ans)
+    tail = mul(mul(logistic(mul(x, 2.0)), logistic(mul(x, -2.0))), 4.0)
+    return select(lt(abs(x), 1.5), _one_minus_square(ans), tail)
 
 
 tanh: Op = Op(
     "stablehlo.tanh",
     numpy=np.tanh,
     kind="elementwise",
-    jvp=(lambda t, ans, x: mul(t, _tanh_slope(x)),),
+    jvp=(lambda t, ans, x: mul(t, _tanh_slope(ans, x)),),
     samples=_samples(-3, 3),
     doc="Hyperbolic tangent.",
 )

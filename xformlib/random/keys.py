@@ -15,7 +15,7 @@ import numpy as np
 from xformlib import dtypes
 from xformlib.array import Array, ArrayImpl
 from xformlib.convert import to_array
-from xformlib.errors import DtypeError, ShapeError
+from xformlib.errors import ConcretizationTypeError, DtypeError, ShapeError
 from xformlib.keys import KEY_WORDS, unwrap_key, wrap_key
 from xformlib.ops.bitwise import bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from xformlib.ops.conversion import convert
@@ -180,6 +180,8 @@ def checked_shape(shape: Any, function: str) -> tuple[int, ...]:
     sizes = (shape,) if hasattr(shape, "__index__") else shape
     try:
         out = tuple([int(n.__index__()) for n in sizes])
+    except ConcretizationTypeError:
+        raise
     except (TypeError, AttributeError):
         raise ShapeError(f"random.{function}: shape must be a tuple of ints; got {shape!r:.60}.") from None
     if any(n < 0 for n in out):
@@ -245,7 +247,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Array:
 
     >>> import xformlib as xf
     >>> xf.random.bits(xf.random.key(0), (2,)).tolist()
-    [4146024105, 967050713]
+    [4070199207, 4202968722]
     """
     pair, _ = words(key, "bits")
     wanted = dtypes.canonicalize_dtype(np.uint32 if dtype is None else dtypes.requested(dtype))
