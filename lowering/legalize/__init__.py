@@ -8,13 +8,22 @@ from __future__ import annotations
 from typing import Any
 
 from xformlib.lowering.ir import ir
+from xformlib.lowering.legalize import complex as complex_functions
 from xformlib.lowering.legalize import dialect, functions, integers, memory, products, sorting
 from xformlib.lowering.legalize.rewriter import LegalizationError, run
 
 __all__ = ["GUARDS", "LegalizationError", "legalize"]
 
 # Order matters where one guard makes what another looks for: the dialect first, then functions built from arithmetic.
-GUARDS = [*dialect.GUARDS, *memory.GUARDS, *sorting.GUARDS, *functions.GUARDS, *products.GUARDS, *integers.GUARDS]
+GUARDS = [
+    *dialect.GUARDS,
+    *memory.GUARDS,
+    *sorting.GUARDS,
+    *complex_functions.GUARDS,
+    *functions.GUARDS,
+    *products.GUARDS,
+    *integers.GUARDS,
+]
 
 
 def legalize(module: Any, target: Any) -> None:

@@ -121,9 +121,38 @@ def results(items, staged):
     return [(i, [next(flat) for _ in i.results]) for i in items]
 
 
+# What compiled code is declared not to do yet (docs/conventions.md, "Limits of compiled code"), by op and kind of sample. A declared
+# gap that has closed is a failure too: delete its line.
+GAPS = {
+    **{
+        (op, dtype): "angles beyond 2^30 give NaN: the reduction has too few digits"
+        for op in ("sine", "cosine", "tan")
+        for dtype in ("float32", "bfloat16", "float64")
+    },
+    ("remainder", "float64"): "NaN where the quotient has more than 53 bits",
+    ("power", "float64"): "up to a few hundred ulp for large exponents",
+}
+
+
+def declared(item):
+    """Whether a sample of special values falls into a declared gap."""
+    op, _, rest = item.id.partition("-")
+    dtype = rest.partition("-")[2].partition("[")[0]
+    return item.id.endswith("special values") and (op, dtype) in GAPS
+
+
 def name(index):
     group = bundles()[index]
     return f"{index}-{group[0].id}..{group[-1].id}"
+
+
+def fault_of(item, outs):
+    """What is wrong with the results, or nothing."""
+    try:
+        item.check(outs)
+    except AssertionError as e:
+        return str(e)
+    return ""
 
 
 @pytest.mark.parametrize("index", range(len(bundles())), ids=name)
@@ -132,11 +161,7 @@ def test_eager_equals_compiled(index):
         compiled(program(index + 1))  # starts while this one is waited for
     wrong = []
     for item, outs in results(bundles()[index], program(index)):
-        if isinstance(outs, Exception):
-            wrong.append(f"{item.id}: {outs}")
-            continue
-        try:
-            item.check(outs)
-        except AssertionError as e:
-            wrong.append(str(e))
+        fault = str(outs) if isinstance(outs, Exception) else fault_of(item, outs)
+        if declared(item) != bool(fault):
+            wrong.append(f"{item.id}: {fault or 'a declared gap has closed'}")
     assert not wrong, "\n".join(wrong)

@@ -53,7 +53,8 @@ log1p: Op = Op(
 
 def _logistic(x: Any) -> Any:
     if x.dtype.kind == "c":  # exp(-x) would overflow to infinities of no direction
-        return (np.tanh(x / 2) + 1) / 2
+        wide = x.astype(np.complex128)  # on the left the sum cancels
+        return ((np.tanh(wide / 2) + 1) / 2).astype(x.dtype)
     return 1 / (1 + np.exp(-x))
 
 
