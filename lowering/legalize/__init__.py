@@ -23,6 +23,7 @@ GUARDS = [
     *functions.GUARDS,
     *products.GUARDS,
     *integers.GUARDS,
+    *products.ROUNDING,
 ]
 
 

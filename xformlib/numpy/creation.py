@@ -61,6 +61,8 @@ def array(object: Any, dtype: Any = None, copy: bool = True, order: str = "K", n
     >>> jnp.array([1, 2.5])
     Array([1. , 2.5], dtype=float32)
     """
+    if type(object) is int and dtype is not None and dtypes.issubdtype(dtypes.as_dtype(dtype), np.integer):
+        return ArrayImpl(np.asarray(object, dtypes.requested(dtype)).reshape((1,) * ndmin))
     out = _from_object(object)
     if dtype is not None:
         out = cast(out, dtypes.requested(dtype))
