@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xformlib.lowering.ir import ir
-from xformlib.lowering.legalize.rewriter import Builder, Guard, LegalizationError, dtype_of, shape_of
+from xformlib.lowering.legalize.rewriter import Builder, Guard, dtype_of, shape_of
 
 _I32, _I64 = np.dtype(np.int32), np.dtype(np.int64)
 
@@ -32,30 +32,60 @@ def _signed(i: Any, b: Builder) -> Any:
 
 
 def _gather(operation: Any, b: Builder) -> Sequence[Any] | None:
-    """Clamp start indices so that every slice lies inside, as StableHLO specifies."""
+    """Clamp start indices so that every slice lies inside, as StableHLO specifies; batching axes become indices."""
     operand, indices = operation.operands
     if "xform.safe" in operation.attributes:
         return None
-    if 0 in shape_of(operation.results[0]):
-        return [b.const(operation.results[0], 0)]
+    result = operation.results[0]
+    if 0 in shape_of(result):
+        return [b.const(result, 0)]
     dims = _numbers(operation.attributes["dimension_numbers"])
     sizes = list(ir.DenseI64ArrayAttr(operation.attributes["slice_sizes"]))
-    axis = dims["index_vector_dim"][0]
-    largest = np.array([shape_of(operand)[d] - sizes[d] for d in dims.get("start_index_map", [])], np.int64)
-    shape = shape_of(indices)
-    i = _signed(indices, b)
-    if axis == len(shape):
-        limit = b.full(shape, largest[0] if len(largest) else 0, _I64)
-    else:
-        limit = b.broadcast(b.array(largest), shape, [axis])
-    i = b.min(b.max(i, 0), limit)
-    if max(shape_of(operand), default=0) < 2**31:
+    starts, mapped = _starts(shape_of(operand), sizes, indices, dims, b)
+    offset, hidden = dims.get("offset_dims", []), dims.get("operand_batching_dims", [])
+    collapsed = sorted([*dims.get("collapsed_slice_dims", []), *hidden])
+    if not starts:
+        kept = tuple([n for d, n in enumerate(sizes) if d not in collapsed])
+        window = b.reshape(b.slice(operand, [0] * len(sizes), sizes), kept)
+        return [b.broadcast(window, shape_of(result), offset)]
+    batch = shape_of(starts[0])
+    i = b.concatenate([b.reshape(s, (*batch, 1)) for s in starts], len(batch))
+    if max(shape_of(operand)) < 2**31:
         i = b.convert(i, _I32)
-    kept = ("dimension_numbers", "slice_sizes", "indices_are_sorted")
-    attrs = {name: operation.attributes[name] for name in kept if name in operation.attributes}
-    attrs["xform.safe"] = ir.UnitAttr.get()
-    result = operation.results[0]
-    return [b.op("stablehlo.gather", [(shape_of(result), dtype_of(result))], [operand, i], **attrs).result]
+    numbers = (
+        f"#stablehlo.gather<offset_dims = {offset}, collapsed_slice_dims = {collapsed}, start_index_map = {mapped}, "
+        f"index_vector_dim = {len(batch)}>"
+    )
+    out = b.op(
+        "stablehlo.gather",
+        [(shape_of(result), dtype_of(result))],
+        [operand, i],
+        dimension_numbers=ir.Attribute.parse(numbers),
+        slice_sizes=operation.attributes["slice_sizes"],
+        **{"xform.safe": ir.UnitAttr.get()},
+    )
+    return [out.result]
+
+
+def _starts(
+    shape: tuple[int, ...], sizes: list[int], indices: Any, dims: dict[str, list[int]], b: Builder
+) -> tuple[list[Any], list[int]]:
+    """Where slices begin along each axis that is indexed, clamped, and those axes."""
+    axis = dims["index_vector_dim"][0]
+    index_shape = shape_of(indices)
+    batch_axes = [d for d in range(len(index_shape)) if d != axis]
+    batch = tuple([index_shape[d] for d in batch_axes])
+    starts, mapped = [], []
+    indices = _signed(indices, b) if dims.get("start_index_map") else indices
+    for k, d in enumerate(dims.get("start_index_map", [])):
+        start = _component(indices, index_shape, axis, k, b)
+        starts.append(b.min(b.max(start, 0), shape[d] - sizes[d]))
+        mapped.append(d)
+    pairs = zip(dims.get("operand_batching_dims", []), dims.get("start_indices_batching_dims", []), strict=True)
+    for d, at in pairs:
+        starts.append(b.iota(batch, _I64, batch_axes.index(at)))
+        mapped.append(d)
+    return starts, mapped
 
 
 def _update_index(
@@ -102,7 +132,7 @@ def _scatter(operation: Any, b: Builder) -> Sequence[Any] | None:
     if "xform.safe" in operation.attributes:
         return None
     if len(operation.operands) != 3:
-        raise LegalizationError("scatter of several operands at once has no form the compiler takes")
+        raise b.refuse("its operands are combined together")
     operand, indices, updates = operation.operands
     shape, dtype = shape_of(operand), dtype_of(operand)
     if 0 in shape_of(updates) or 0 in shape:

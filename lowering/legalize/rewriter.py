@@ -10,13 +10,19 @@ import numpy as np
 
 from xformlib.lowering.ir import context, ir, tensor_type, type_info, unknown_location
 
-__all__ = ["Builder", "Guard", "LegalizationError", "run"]
+__all__ = ["Builder", "Guard", "LegalizationError", "dtype_of", "refusal", "run", "shape_of"]
 
 _SIGNED = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
 
 
 class LegalizationError(ValueError):
     """An operation that has no form the compiler takes."""
+
+
+def refusal(operation: Any, why: str) -> LegalizationError:
+    """An error that names an operation and where the user wrote it."""
+    place = str(operation.location).removeprefix("loc(").removesuffix(")")
+    return LegalizationError(f"{operation.name} can't be compiled: {why}, at {place}")
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -33,8 +39,13 @@ class Builder:
     """Makes operations at one place, with one location. Scalars beside values become constants of their type and shape."""
 
     def __init__(self, operation: Any) -> None:
+        self.operation = operation
         self.location = operation.location
         self.ip = ir.InsertionPoint(operation)
+
+    def refuse(self, why: str) -> LegalizationError:
+        """The error to raise where the operation has no form the compiler takes."""
+        return refusal(self.operation, why)
 
     def op(self, name: str, results: Sequence[Any], operands: Sequence[Any], regions: int = 0, **attrs: Any) -> Any:
         """Any operation; ``results`` are (shape, dtype) pairs."""
@@ -54,15 +65,28 @@ class Builder:
 
     def full(self, shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
         """One value, repeated."""
-        array = np.asarray(value).astype(dtype)
-        attr = ir.DenseElementsAttr.get(array.reshape(()), type=tensor_type((), array.dtype))
-        scalar = self.op("stablehlo.constant", [((), array.dtype)], [], value=attr).result
-        return self.broadcast(scalar, shape, ())
+        return self.broadcast(self.array(np.asarray(value).astype(dtype).reshape(())), shape, ())
 
     def array(self, value: np.ndarray) -> Any:
-        """A literal array."""
+        """A literal array. Complex ones are made of their parts: IREE can't fill a buffer with 128 bits."""
+        if value.dtype.kind == "c":
+            return self.complex(self.array(value.real), self.array(value.imag))
         attr = ir.DenseElementsAttr.get(np.ascontiguousarray(value), type=tensor_type(value.shape, value.dtype))
         return self.op("stablehlo.constant", [(value.shape, value.dtype)], [], value=attr).result
+
+    def complex(self, real: Any, imag: Any) -> Any:
+        shape, dtype = type_info(real.type)
+        return self.op("stablehlo.complex", [(shape, np.dtype(f"c{2 * dtype.itemsize}"))], [real, imag]).result
+
+    def real(self, z: Any) -> Any:
+        return self._part("real", z)
+
+    def imag(self, z: Any) -> Any:
+        return self._part("imag", z)
+
+    def _part(self, name: str, z: Any) -> Any:
+        shape, dtype = type_info(z.type)
+        return self.op(f"stablehlo.{name}", [(shape, np.dtype(f"f{dtype.itemsize // 2}"))], [z]).result
 
     def broadcast(self, x: Any, shape: tuple[int, ...], dims: Sequence[int]) -> Any:
         if shape_of(x) == shape:
@@ -206,20 +230,24 @@ class Guard:
 
 
 def run(module: Any, guards: Sequence[Guard]) -> None:
-    """Apply guards in order; each sees what the ones before it made."""
+    """Apply guards in order, each to all functions and their regions; each sees what the ones before it made."""
     with context, unknown_location:
         for guard in guards:
-            wanted = frozenset(guard.ops)
-            found: list[Any] = []
-
-            def collect(operation: Any, wanted: frozenset[str] = wanted, found: list[Any] = found) -> Any:
-                if operation.name in wanted:
-                    found.append(operation)
-                return ir.WalkResult.ADVANCE
-
-            module.operation.walk(collect)
-            for operation in found:
+            for operation in _matching(module, frozenset(guard.ops)):
                 _replace(operation, guard)
+
+
+def _matching(module: Any, names: frozenset[str]) -> list[Any]:
+    """Operations of some names, inner ones before those around them: rewriting one never removes a later one."""
+    found: list[Any] = []
+
+    def collect(operation: Any) -> Any:
+        if operation.name in names:
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(collect, ir.WalkOrder.POST_ORDER)
+    return found
 
 
 def _replace(operation: Any, guard: Guard) -> None:
