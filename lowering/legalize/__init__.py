@@ -9,13 +9,23 @@ from collections.abc import Collection
 from typing import Any
 
 from xformlib.lowering.ir import ir
+from xformlib.lowering.legalize import complex as complex_functions
 from xformlib.lowering.legalize import dialect, functions, integers, memory, products, sorting
 from xformlib.lowering.legalize.rewriter import Guard, LegalizationError, refusal, run
 
 __all__ = ["GUARDS", "Guard", "LegalizationError", "legalize"]
 
 # Order matters where one guard makes what another looks for: the dialect first, then functions built from arithmetic.
-GUARDS = [*dialect.GUARDS, *memory.GUARDS, *sorting.GUARDS, *functions.GUARDS, *products.GUARDS, *integers.GUARDS]
+GUARDS = [
+    *dialect.GUARDS,
+    *memory.GUARDS,
+    *sorting.GUARDS,
+    *complex_functions.GUARDS,
+    *functions.GUARDS,
+    *products.GUARDS,
+    *integers.GUARDS,
+    *products.ROUNDING,
+]
 
 
 def legalize(module: Any, target: Any, *, without: Collection[str] = ()) -> None:

@@ -27,8 +27,12 @@ def _round(b: Builder, x: Any) -> Any:
     return b.unary("round_nearest_even", x)
 
 
+_LARGEST_ANGLE = 2.0**30  # beyond, the three-part reduction has too few digits: NaN is better than a wrong number
+
+
 def _reduced(b: Builder, x: Any) -> tuple[Any, Any]:
     """(remainder within pi/4, quadrant 0..3 as float)."""
+    x = b.select(b.compare("GT", b.abs(x), _LARGEST_ANGLE), b.const(x, math.nan), x)
     n = _round(b, b.mul(x, 2 / math.pi))
     r = x
     for part in _PIO2:
@@ -128,7 +132,8 @@ def _asinh(b: Builder, x: Any) -> Any:
 def _acosh(b: Builder, x: Any) -> Any:
     t = b.sub(x, 1.0)
     near = _log1p(b, b.add(t, b.unary("sqrt", b.mul(t, b.add(t, 2.0)))))
-    return b.select(b.compare("GT", x, 1e150), b.add(_log(b, x), math.log(2)), near)
+    out = b.select(b.compare("GT", x, 1e150), b.add(_log(b, x), math.log(2)), near)
+    return b.select(b.compare("LT", x, 1.0), b.const(x, math.nan), out)
 
 
 def _atanh(b: Builder, x: Any) -> Any:
@@ -201,19 +206,29 @@ def _power(b: Builder, x: Any, y: Any) -> Any:
     return b.select(one, b.const(out, 1.0), out)
 
 
-def _remainder(b: Builder, x: Any, y: Any) -> Any:
-    """C's fmod, exact while the quotient is below 2^53: the product is subtracted in two exact halves (Dekker, 1971)."""
-    q = b.div(x, y)
-    q = b.select(b.compare("LT", q, 0.0), b.unary("ceil", q), b.unary("floor", q))
-    product = b.mul(q, y)
-    error = _product_error(b, q, y, product)
-    r = b.sub(b.sub(x, product), error)
-    # The rounded quotient may be one too large.
-    over = b.compare("LT", b.mul(r, x), 0.0)
-    r = b.select(over, b.add(r, _with_sign(b, b.abs(y), x)), r)
+def _remainder(b: Builder, x: Any, y: Any, steps: int = 1) -> Any:
+    """C's fmod. A step is exact while its quotient is below 2^53; each more covers 50 further bits of the quotient.
+
+    NaN where the steps do not suffice.
+    """
+    r = x
+    for k in reversed(range(steps)):
+        r = _remainder_step(b, r, b.mul(y, 2.0 ** (50 * k)), x)
     infinite = b.and_(b.compare("EQ", b.abs(y), math.inf), b.compare("LT", b.abs(x), math.inf))
     r = b.select(b.compare("EQ", r, 0.0), _with_sign(b, b.abs(r), x), r)
     return b.select(infinite, x, r)
+
+
+def _remainder_step(b: Builder, r: Any, s: Any, x: Any) -> Any:
+    """``r`` modulo ``s``: the product is subtracted in two exact halves (Dekker, 1971)."""
+    q = b.div(r, s)
+    q = b.select(b.compare("LT", q, 0.0), b.unary("ceil", q), b.unary("floor", q))
+    q = b.select(b.compare("GE", b.abs(q), 2.0**53), b.const(q, math.nan), q)
+    product = b.mul(q, s)
+    rest = b.sub(b.sub(r, product), _product_error(b, q, s, product))
+    # The rounded quotient may be one too large.
+    rest = b.select(b.compare("LT", b.mul(rest, x), 0.0), b.add(rest, _with_sign(b, b.abs(s), x)), rest)
+    return b.select(b.compare("LT", b.abs(r), b.abs(s)), r, rest)
 
 
 def _product_error(b: Builder, x: Any, y: Any, product: Any) -> Any:
@@ -244,6 +259,21 @@ def _in_float64(f: Callable[..., Any], *, narrow: bool = True) -> Any:
     return rewrite
 
 
+def _remainder_of(operation: Any, b: Builder) -> Sequence[Any] | None:
+    steps = 1 if dtype_of(operation.operands[0]) == _F64 else 6  # float32 quotients have up to 277 bits
+    return _in_float64(lambda b, x, y: _remainder(b, x, y, steps))(operation, b)
+
+
+def _wide(name: str) -> Any:
+    """The same function in float64, which IREE decomposes well."""
+    return lambda b, x: b.op(name, [(shape_of(x), _F64)], [x]).result
+
+
+def _only_narrow(name: str) -> Any:
+    rewrite = _in_float64(_wide(name))
+    return lambda operation, b: None if dtype_of(operation.operands[0]) == _F64 else rewrite(operation, b)
+
+
 def _guard(op: str, f: Callable[..., Any], why: str, *, narrow: bool = True) -> Guard:
     return Guard(op, (op,), why, _in_float64(f, narrow=narrow))
 
@@ -260,8 +290,10 @@ GUARDS = [
     _guard("stablehlo.logistic", _logistic, _LINK, narrow=False),
     _guard("stablehlo.atan2", _atan2, "40 ulp in float32, special cases wrong; " + _LINK),
     _guard("stablehlo.power", _power, "negative bases give NaN, up to 48 ulp"),
-    _guard("stablehlo.remainder", _remainder, _LINK),
+    Guard("stablehlo.remainder", ("stablehlo.remainder",), _LINK, _remainder_of),
     _guard("stablehlo.cbrt", _cbrt, "infinity gives NaN; float64 does not compile"),
+    Guard("chlo.erfc", ("chlo.erfc",), "5 ulp and more in float32", _only_narrow("chlo.erfc")),
+    Guard("chlo.erf_inv", ("chlo.erf_inv",), "36 ulp in float32 in the tails", _only_narrow("chlo.erf_inv")),
     _guard("chlo.tan", _tan, "decomposed through the inaccurate sine and cosine"),
     _guard("chlo.asin", _asin, "up to 40 ulp in float32"),
     _guard("chlo.acos", _acos, "up to 40 ulp in float32"),

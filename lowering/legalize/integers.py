@@ -94,8 +94,33 @@ def _plain(x: Any, target: Any, b: Builder) -> Any:
     return b.op("stablehlo.convert", [(shape_of(x), target)], [x]).result
 
 
+def _power(operation: Any, b: Builder) -> Sequence[Any] | None:
+    """By squaring; a negative exponent gives 0, but for the bases 1, -1 and 0 (as the division by zero)."""
+    x, y = operation.operands
+    dtype = dtype_of(x)
+    if dtype.kind not in "iu":
+        return None
+    signed = dtype.kind == "i"
+    result, base, exponent = b.const(x, 1), x, y
+    for _ in range(dtype.itemsize * 8 - signed):
+        odd = b.compare("NE", b.and_(exponent, 1), 0)
+        result = b.select(odd, b.mul(result, base), result)
+        base = b.mul(base, base)
+        exponent = b.binary("shift_right_logical", exponent, 1)
+    if not signed:
+        return [result]
+    odd = b.compare("NE", b.and_(y, 1), 0)
+    inverse = b.select(b.compare("EQ", x, 1), x, b.select(b.compare("EQ", x, 0), b.const(x, -1), b.const(x, 0)))
+    inverse = b.select(b.compare("EQ", x, -1), b.select(odd, x, b.const(x, 1)), inverse)
+    return [b.select(b.compare("LT", y, 0), inverse, result)]
+
+
 def _reverse(operation: Any, b: Builder) -> Sequence[Any] | None:
     x = operation.operands[0]
+    if not shape_of(x):
+        return [x]
+    if not len(operation.attributes["dimensions"]):
+        return [x]
     if dtype_of(x).kind != "u":
         return None
     signed = b.as_signed(x)
@@ -122,8 +147,9 @@ GUARDS = [
     Guard(
         "integer remainder", ("stablehlo.remainder",), "the smallest integer by -1 traps, zero is undefined", _remainder
     ),
+    Guard("integer power", ("stablehlo.power",), "negative exponents and overflow differ", _power),
     Guard("convert", ("stablehlo.convert",), "floating to integer does not saturate", _convert),
-    Guard("reverse", ("stablehlo.reverse",), "unsigned integers do not compile", _reverse),
+    Guard("reverse", ("stablehlo.reverse",), "unsigned integers and no axes do not compile", _reverse),
     Guard(
         "shifts",
         ("stablehlo.shift_left", "stablehlo.shift_right_logical", "stablehlo.shift_right_arithmetic"),
