@@ -42,7 +42,7 @@ class Case:
         result = text_of(self.want)
         body = self.body
         for i, t in enumerate(types):
-            body = body.replace("{%d}" % i, t)
+            body = body.replace(f"{{{i}}}", t)
         body = body.replace("{r}", result)
         head = ", ".join(f"%{i}: {t}" for i, t in enumerate(types))
         return f"func.func public @{name}({head}) -> {result} {{\n{body}\nreturn %r : {result}\n}}"

@@ -42,7 +42,7 @@ def numbers(kind, dims):
 
 
 def values(rng, shape, dtype):
-    if dtype == bool:
+    if dtype == np.bool_:
         return rng.integers(0, 2, shape).astype(bool)
     low = 0 if dtype.kind == "u" else -3
     return np.asarray(rng.integers(low, 4, shape)).astype(dtype)
@@ -86,7 +86,7 @@ def test_scatter(body):
     cases = []
     for i, c in enumerate(drawn(60)):
         dtype = dtypes[i % len(dtypes)]
-        if dtype == bool and body == "add":
+        if dtype == np.bool_ and body == "add":
             dtype = np.dtype(np.int32)
         x, updates = values(rng, c.shape, dtype), values(rng, c.result, dtype)
         cases.append(scatter_case(f"{i} {dtype} {c}", x, c.indices, updates, c.scatter, body))
